@@ -6,7 +6,7 @@ import os
 import secrets
 import sys
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -344,14 +344,13 @@ def _print_summary(summary: Summary) -> None:
     say(f"{len(summary.graded)} graded now")
 
 
-def _follow(folder: ClassFolder, lecture: source.Lecture, student: str) -> str:
+def _follow(folder: ClassFolder, lecture: source.Lecture, student: str, students: Mapping[str, roster.Student]) -> str:
     """Write a student's decisions into the gradebook, if there's one; why that's not possible, or nothing."""
     if not folder.has_gradebook:
         return ""
     from autograder.records import gradebook
 
     try:
-        students = roster.of(folder, lecture.name)
         gradebook.derive(folder, lecture, results.table(folder, lecture.name, [student]), students=students)
     except gradebook.GradebookError as error:
         return str(error)
@@ -404,7 +403,7 @@ def decide(
         )  # fmt: skip
         stands = decisions.apply(course, results.standing(course, lecture_name, student))
         stands = due.table(course, lecture_name, {student: stands}, students)[student]
-        problem = _follow(course, lecture, student)
+        problem = _follow(course, lecture, student, students)
     for note in stands.notes if given == student else ():  # they may name whom the alias hides
         console.print(f"• {note}", markup=False, highlight=False, soft_wrap=True)
     worth = "" if stands.points is None else f", {stands.points:g} of {lecture.points:g} points"

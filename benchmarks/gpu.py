@@ -25,12 +25,12 @@ from typing import Any
 
 import nbformat
 import torch
-from nbclient import NotebookClient
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from autograder.authoring import execution
 from autograder.grading import source
 from course_utils import device as devices
 from course_utils import keeping, predict, progress
@@ -86,13 +86,13 @@ def run_lecture(path: Path, environ: dict[str, str], bars: Progress) -> tuple[di
         bars.update(bar, total=len(notebook.cells))
         folder = WORK / path.stem
         folder.mkdir(parents=True, exist_ok=True)
-        NotebookClient(
+        execution.run_cells(
             notebook,
-            timeout=CELL_SECONDS,
-            extra_arguments=["--log-level=ERROR"],  # the kernel warns of its own sockets
-            resources={"metadata": {"path": folder}},
+            folder,
+            CELL_SECONDS,
+            environ=environ,
             on_cell_start=lambda cell, cell_index: bars.update(bar, completed=cell_index),
-        ).execute(env=environ)
+        )
         bars.update(bar, completed=len(notebook.cells))
     except Exception as problem:  # a cell that fails or takes too long, a kernel that dies, a source that is not sound
         error = re.sub(r"\x1b\[[0-9;]*m", "", str(problem)).strip()[-4_000:] or type(problem).__name__

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -146,6 +146,7 @@ _A10G = Source(
     "https://aws.amazon.com/ec2/instance-types/g5/",
     "estimate",
     _READ,
+    _READ,
 )
 _L4 = _sheet("NVIDIA L4 data sheet, sparse rates halved", f"{_NVIDIA}/l4/")
 _L40S = _sheet("NVIDIA L40S data sheet", f"{_NVIDIA}/l40s/")
@@ -154,6 +155,7 @@ _H100_NVL = Source(
     "torchtitan utils.py (16 bit); other rates follow from it",
     "https://github.com/pytorch/torchtitan/blob/main/torchtitan/tools/utils.py",
     "estimate",
+    _READ,
     _READ,
 )
 _H200 = _sheet("NVIDIA H200 product page, sparse rates halved", f"{_NVIDIA}/h200/")
@@ -174,7 +176,6 @@ _ADA = _sheet(
     "https://images.nvidia.com/aem-dam/Solutions/geforce/ada/nvidia-ada-gpu-architecture.pdf",
     "2022-09",
 )
-_ADA_OTHERS = replace(_ADA, verified=_ADA.date)  # only the RTX 4090's table was at hand to compare with
 _RTX_BLACKWELL = _sheet(
     "NVIDIA RTX Blackwell white paper",
     "https://images.nvidia.com/aem-dam/Solutions/geforce/blackwell/nvidia-rtx-blackwell-gpu-architecture.pdf",
@@ -190,6 +191,7 @@ _APPLE = Source(
     "community tables (huggingface.js hardware.ts and press reports); Apple publishes no FLOP/s",
     "https://github.com/huggingface/huggingface.js/blob/main/packages/tasks/src/hardware.ts",
     "estimate",
+    _READ,
     _READ,
 )
 
@@ -313,7 +315,7 @@ _TABLE = (
     ),
     _geforce("RTX 3080", 29.8, 59.5, 0.760, 10, 68, 320, _GA102),
     _geforce("RTX 3090", 35.6, 71, 0.936, 24, 82, 350, _GA102),
-    _geforce("RTX 4080", 48.7, 97.5, 0.7168, 16, 76, 320, _ADA_OTHERS),
+    _geforce("RTX 4080", 48.7, 97.5, 0.7168, 16, 76, 320, _ADA),
     _geforce("RTX 4090", 82.6, 165.2, 1.008, 24, 128, 450, _ADA),
     _geforce("RTX 5070 Ti", 43.9, 87.9, 0.896, 16, 70, 300, _RTX_BLACKWELL),
     _geforce("RTX 5080", 56.3, 112.6, 0.960, 16, 84, 360, _RTX_BLACKWELL),

@@ -25,7 +25,8 @@ from course_utils.units import plain, readable, takes_prefix
 
 Unit = Literal[
     "FLOPs", "FLOP/s", "B", "B/s", "s", "parameters", "tokens", "tokens/s", "devices", "layers", "heads", "elements",
-    "GPU-hours", "days", "interruptions", "experts", "steps", "kWh", "share", "perplexity", "USD", "USD/GPU-hour",
+    "GPU-hours", "days", "interruptions", "experts", "steps", "kWh", "share", "perplexity", "bits",
+    "USD", "USD/GPU-hour",
 ]  # fmt: skip
 UNITS: tuple[str, ...] = get_args(Unit)
 
@@ -229,11 +230,13 @@ _MOSAIC = Source(
     "https://github.com/mosaicml/llm-foundry/tree/main/scripts/train/benchmarking",
     "measured",
     "2026-11",
+    "2026-11",
 )
 _MOSAIC_YAMLS = Source(
     "MosaicML, llm-foundry, scripts/train/yamls",
     "https://github.com/mosaicml/llm-foundry/tree/main/scripts/train/yamls",
     "paper",
+    "2026-11",
     "2026-11",
 )
 _LLAMA2 = Source(
@@ -286,7 +289,11 @@ _TRAINING_FLOPS = {
         2.1e25,
         "FLOPs",
         Source(
-            "Epoch AI, database of notable AI models", "https://epoch.ai/data/notable-ai-models", "estimate", "2026-11"
+            "Epoch AI, database of notable AI models",
+            "https://epoch.ai/data/notable-ai-models",
+            "estimate",
+            "2026-11",
+            "2026-11",
         ),
         "an outsider's estimate: OpenAI has published nothing",
     ),
@@ -607,17 +614,39 @@ _UTILIZATION = {
 # Read in transcripts of these pages: Lambda's in github.com/api-evangelist/lambda-labs (2026-09-20), the other two in
 # github.com/datareceipts/data-receipts (2026-11-09; AWS asks 55.04 USD an hour for eight cards).
 _LAMBDA = Source(
-    "Lambda, lambda.ai/instances, eight cards on demand", "https://lambda.ai/instances", "data sheet", "2026-09"
+    "Lambda, lambda.ai/instances, eight cards on demand",
+    "https://lambda.ai/instances",
+    "data sheet",
+    "2026-09",
+    "2026-09",
 )
-_RUNPOD = Source("RunPod, community cloud, runpod.io/pricing", "https://www.runpod.io/pricing", "data sheet", "2026-11")
+_RUNPOD = Source(
+    "RunPod, community cloud, runpod.io/pricing", "https://www.runpod.io/pricing", "data sheet", "2026-11", "2026-11"
+)
 _AWS = Source(
-    "AWS, p5.48xlarge on demand, us-east-1", "https://aws.amazon.com/ec2/instance-types/p5/", "data sheet", "2026-11"
+    "AWS, p5.48xlarge on demand, us-east-1",
+    "https://aws.amazon.com/ec2/instance-types/p5/",
+    "data sheet",
+    "2026-11",
+    "2026-11",
 )
 _H100_PAGE = Source(
-    "NVIDIA H100 product page", "https://www.nvidia.com/en-us/data-center/h100/", "data sheet", "2026-11"
+    "NVIDIA H100 product page", "https://www.nvidia.com/en-us/data-center/h100/", "data sheet", "2026-11", "2026-11"
 )
 
 _CARDS = {
+    "tf32 mantissa": Fact(
+        10,
+        "bits",
+        Source(
+            "PyTorch, numerical accuracy, TensorFloat-32",
+            "https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html",
+            "paper",
+            "2026-11",
+            "2026-11",
+        ),
+        "that tensor cores read of a float32's 23, beside its sign and the 8 bits of its exponent",
+    ),
     "H100 SXM sparse peak, as printed": Fact(
         1979e12,
         "FLOP/s",

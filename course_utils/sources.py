@@ -2,7 +2,7 @@
 
 from course_utils.sources import Source, Sourced
 
-pope = Source("Pope et al., Efficiently Scaling …", "https://arxiv.org/abs/2211.05102", "paper", "2022-11")
+pope = Source("Pope et al., Efficiently Scaling …", "https://arxiv.org/abs/2211.05102", "paper", "2022-11", "2026-11")
 seconds = Sourced(4e12, pope.at("table 2")) / 275e12
 seconds.sources  # (Source(title='Pope et al., …, table 2', …),)
 """
@@ -28,8 +28,8 @@ class Source:
             (papers, model cards, released weights, laws). "measured": somebody ran it and wrote down the result.
             "estimate": worked out or guessed by somebody who doesn't know.
         date: ``YYYY-MM``: when it was published or, for a page that changes, read.
-        verified: ``YYYY-MM``: when our number was last compared with it, or with a text that quotes it; without a
-            record of that, ``date``.
+        verified: ``YYYY-MM``: when our number was last compared with it, or with a text that quotes it; "" if no number
+            of ours was. Facts and cards need it.
     """
 
     title: str
@@ -37,10 +37,6 @@ class Source:
     kind: Kind
     date: str
     verified: str = ""
-
-    def __post_init__(self) -> None:
-        if not self.verified:
-            object.__setattr__(self, "verified", self.date)
 
     def at(self, place: str, **changed: Any) -> Source:
         """A place in this source, such as "table 2"; other fields may differ there."""

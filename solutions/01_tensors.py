@@ -136,15 +136,16 @@ assert (
 r"""
 > **Trap: GB or GiB?** This matrix takes 2.42 GB, or 2.25 GiB. You may see "2.3 GB" for it. That number is 2,304 MiB (a
 > MiB is $2^{20}$ bytes, and a KiB is $2^{10}$) divided by 1,000: half one unit and half the other. (You may also see
-> 2.3 GB for a matrix of 2,048 × 8,192, which takes 64 MiB. That isn't a mixup of units; it's off by a factor of more
-> than 30.) Always write the unit, and check the order of magnitude. Labels are only approximate, too: an "80 GB" H100
-> has 81,559 MiB, which is 85.5 GB.
+> 2.3 GB for a matrix of 2,048 × 8,192, which takes 64 MiB. That isn't a mix-up of units; it's off by a factor of more
+> than 30.) Always write the unit, and check the order of magnitude. Labels are only approximate, too: for an "80 GB"
+> H100, the command `nvidia-smi` reports 81,559 MiB, which is 85.5 GB.
 """
 
 # %% tags=["error-6", "error-24"]
 assert matrix_bytes / 2**20 == 2_304
 assert 2048 * 8192 * 4 == 64 * 2**20
-assert round(81_559 * 2**20 / 1e9, 1) == 85.5
+reported = FACTS["H100 SXM memory, as nvidia-smi reports it"].value  # bytes
+assert reported / 2**20 == 81_559 and round(reported / 1e9, 1) == 85.5
 assert round(2**30 / 10**9, 2) == 1.07
 
 # %% [markdown]
@@ -155,7 +156,8 @@ Write `tensor_bytes(x, dtype)`. It returns how many bytes the elements of `x` ta
 many they would take in that dtype, without making such a tensor; by default `dtype` is `None`, which means the dtype
 that `x` has. The function must work for every dtype and shape, for an empty tensor, and for a tensor on the "meta"
 device (such a tensor has a shape and a dtype but no data). For a *view* (a part of a larger tensor, or one row repeated
-many times), count the elements of the view itself, not all the elements in the memory behind it.
+many times; lecture 03 has more on views), count the elements of the view itself, not all the elements in the memory
+behind it.
 """
 
 
@@ -296,8 +298,8 @@ r"""
 Write `bytes_copied(x, device, dtype)`. It returns how many bytes of *new* memory `x.to(device, dtype)` fills: zero if
 `.to` returns `x` itself; otherwise enough for every element of `x`, since the copy stores each one separately even
 where `x` is a view that repeats a row. Work it out without making that copy or another tensor of its size, since
-`device` may be one that this machine doesn't have. `device` is written the way `x.device` is, with its number
-(`cuda:0`), and it's `meta` only if `x` is already on the meta device.
+`device` may be one that this machine doesn't have. Like `x.device`, `device` includes the card's index (`cuda:0`), and
+it's `meta` only if `x` is already on the meta device.
 """
 
 
@@ -340,13 +342,16 @@ r"""
 ### What a copy costs
 
 A copy's time has two parts. The **latency** is the fixed time before the first byte arrives, however small the copy is.
-After that, the time grows in proportion to the bytes: $\text{seconds} = \text{latency} + \text{bytes} /
-\text{bandwidth}$. Let's measure it. If you have a GPU, we copy blocks of between 4 KiB and 64 MiB from the CPU's memory
-to the GPU's; otherwise we copy blocks of between 64 bytes and 1 MiB from one place in memory to another.
+After that, the time grows in proportion to the bytes:
 
-**Predict.** The largest copy has 16,384 times as many bytes as the smallest. How many times as long does it take?
-(Assume a latency of 10 µs and $10^{10}$ B/s to a GPU, or half a microsecond and $3 \cdot 10^{10}$ B/s within a CPU's
-cache.)
+$$\text{seconds} = \text{latency} + \text{bytes} / \text{bandwidth}$$
+
+Let's measure it. If you have a GPU, we copy blocks of 4 KiB to 64 MiB from the CPU's memory to the GPU's. Otherwise we
+copy blocks of 64 bytes to 1 MiB from one place in the CPU's memory to another. Blocks that small stay in the CPU's
+cache. (A **cache** is a small, fast memory on the chip that keeps copies of recently used data.)
+
+**Predict.** The largest copy has 16,384 times as many bytes as the smallest. What's the ratio of their times? (To a
+GPU, assume a latency of 10 µs and $10^{10}$ B/s; within a CPU's cache, half a microsecond and $3 \cdot 10^{10}$ B/s.)
 """
 
 # %%
@@ -376,70 +381,9 @@ reconcile(
 # %% [markdown]
 r"""
 Small copies reach only a fraction of the bandwidth that large ones do, because most of their time is latency. That's
-why a good program copies tensors in a few large pieces. (On a CPU the rate may fall again for the largest copies, which
-fit only in a slower cache. If other programs are running, individual rows may be far off; if so, run the cell again.)
-
-Two techniques make copies to a GPU cheaper:
-
-- **Pinned memory** is host memory that the operating system promises not to move. The operating system may move
-  ordinary memory, so a copy from ordinary memory takes a detour through a buffer; from pinned memory the GPU fetches
-  the data directly.
-- An **asynchronous** operation returns immediately and finishes in the background. From pinned memory,
-  `x.to(device, non_blocking=True)` is asynchronous: Python doesn't wait, and the copy can run while the GPU computes
-  something else (if the two are in different streams, which we'll get to right after the next cell).
-"""
-
-# %% tags=["timed"]
-if device.type == "cuda":
-    ordinary = torch.randn(2**26)
-    pinned = ordinary.pin_memory()
-    assert pinned.is_pinned() and not ordinary.is_pinned()
-    target = torch.empty(2**26, device=device)
-    slow = timing.benchmark(lambda: target.copy_(ordinary), device=device)
-    fast = timing.benchmark(lambda: target.copy_(pinned, non_blocking=True), device=device)
-    print(f"256 MiB, ordinary: {slow}\n256 MiB, pinned:   {fast}")
-else:
-    print("no GPU: there is nothing to pin memory for")
-
-# %% [markdown]
-r"""
-A *stream* is a queue of work for the GPU. Within one stream the GPU does the work in order, but it can work on several
-streams at the same time. The next cell puts the copies of four batches into one stream and four multiplications into
-another, and it records when the GPU starts and finishes each of them. In the picture (which you'll see only if you have
-a GPU), time runs from left to right, and where one bar is above another, both pieces of work ran at the same time:
-"""
-
-# %% tags=["timed"]
-if device.type == "cuda":
-    copies, products = torch.cuda.Stream(), torch.cuda.Stream()
-    batch, place = pinned[: 2**24], target[: 2**24]
-    factor = torch.randn(8_192, 8_192, device=device, dtype=torch.bfloat16)
-    out = torch.empty_like(factor)
-    for _ in range(2):  # the first round is a warm-up
-        line = timing.Timeline()
-        for i in range(4):
-            line.run(
-                "copies", f"batch {i}", copies, lambda: place.copy_(batch, non_blocking=True)
-            )
-            line.run(
-                "products", f"step {i}", products, lambda: torch.mm(factor, factor, out=out)
-            )
-        spans = line.spans()
-    copying = sum(span.end - span.start for span in spans if span.stream == "copies")
-    hidden = timing.overlap(spans, "copies", "products")
-    finding = f"{readable(hidden, 's')} of {readable(copying, 's')} of copying is hidden behind computation"
-    plots.show(
-        plots.timeline(spans, title=finding),
-        alt=f"Which of two streams worked when. {finding}.",
-    )
-    assert hidden > 0
-else:
-    print("no GPU: there are no streams to watch")
-
-# %% [markdown]
-r"""
-> **Trap: reading too early.** After a `non_blocking` copy *to the CPU*, Python goes on before the numbers have arrived.
-> Before you read them, call `torch.cuda.synchronize()`, which waits until the GPU has finished.
+why a good program copies tensors in a few large pieces. (A CPU has several caches, and the larger ones are slower, so
+the rate may fall again for the largest copies. If other programs are running, individual rows may be far off; if so,
+run the cell again.)
 
 ### Exercise 1.3 · Latency and bandwidth &nbsp; ★★★ &nbsp; 25 minutes
 
@@ -519,14 +463,80 @@ plots.show(
 
 # %% [markdown]
 r"""
-The hollow markers lie on your line; the filled ones are measurements. On a GPU one line should fit all sizes. On a CPU
-the largest copy may take longer than the line says, because the slower cache has a bandwidth of its own. A fit gives
-you the best line, but only the picture tells you whether a line is the right model.
+The hollow markers are on your line; the filled ones are measurements. On a GPU one line should fit all sizes. On a CPU
+the largest copy may take longer than the line predicts: it may fit only in a slower cache, and that cache has a
+bandwidth of its own. A fit gives you the best line, but only the picture tells you whether a line is the right model.
 
 *Try it yourself:* on a CPU, set `smallest` to 12 in the cell that times the copies, so that the largest copies go to
 main memory. Does one line still fit?
 
+### Cheaper copies to a GPU
+
+Apart from large pieces, two techniques make copies to a GPU cheaper:
+
+- **Pinned memory** is host memory that the operating system promises not to move. It may move all other host memory, so
+  a copy from there takes a detour through a buffer. From pinned memory, the GPU fetches the data directly.
+- An **asynchronous** operation returns immediately and finishes in the background. From pinned memory,
+  `x.to(device, non_blocking=True)` is asynchronous: Python doesn't wait, and the copy can run while the GPU computes
+  something else (if the two are in different streams, which we'll get to right after the next cell).
+"""
+
+# %% tags=["timed"]
+if device.type == "cuda":
+    ordinary = torch.randn(2**26)
+    pinned = ordinary.pin_memory()
+    assert pinned.is_pinned() and not ordinary.is_pinned()
+    target = torch.empty(2**26, device=device)
+    slow = timing.benchmark(lambda: target.copy_(ordinary), device=device)
+    fast = timing.benchmark(lambda: target.copy_(pinned, non_blocking=True), device=device)
+    print(f"256 MiB, ordinary: {slow}\n256 MiB, pinned:   {fast}")
+else:
+    print("no GPU: there is nothing to pin memory for")
+
+# %% [markdown]
+r"""
+A *stream* is a queue of work for the GPU. Within one stream the GPU does the work in order, but it can work on several
+streams at the same time. The next cell puts the copies of four batches into one stream and four multiplications into
+another, and it records when the GPU starts and finishes each of them. In the picture (which you'll see only if you have
+a GPU), time runs from left to right, and where one bar is above another, both pieces of work ran at the same time:
+"""
+
+# %% tags=["timed"]
+if device.type == "cuda":
+    copies, products = torch.cuda.Stream(), torch.cuda.Stream()
+    batch, place = pinned[: 2**24], target[: 2**24]
+    factor = torch.randn(8_192, 8_192, device=device, dtype=torch.bfloat16)
+    out = torch.empty_like(factor)
+    for _ in range(2):  # the first round is a warm-up
+        timeline = timing.Timeline()
+        for i in range(4):
+            timeline.run(
+                "copies", f"batch {i}", copies, lambda: place.copy_(batch, non_blocking=True)
+            )
+            timeline.run(
+                "products", f"step {i}", products, lambda: torch.mm(factor, factor, out=out)
+            )
+        spans = timeline.spans()
+    copying = sum(span.end - span.start for span in spans if span.stream == "copies")
+    hidden = timing.overlap(spans, "copies", "products")
+    finding = f"{readable(hidden, 's')} of {readable(copying, 's')} of copying is hidden behind computation"
+    plots.show(
+        plots.timeline(spans, title=finding),
+        alt=f"Which of two streams worked when. {finding}.",
+    )
+    assert hidden > 0
+else:
+    print("no GPU: there are no streams to watch")
+
+# %% [markdown]
+r"""
+> **Trap: reading too early.** After a `non_blocking` copy *to the CPU*, Python goes on before the numbers have arrived.
+> Before you read them, call `torch.cuda.synchronize()`, which waits until the GPU has finished.
+
 ## 4 · Elementwise operations
+
+You now know what tensors take and what it costs to move them. What are they for? In this section and the next two,
+you'll write three operations that Transformers are built from: a normalization, a mask, and a linear layer.
 
 An **elementwise** operation acts on each element alone, or on the corresponding elements of two tensors of the same
 shape. Each operation below makes a new tensor.
@@ -564,15 +574,17 @@ assert torch.equal(x / lost, torch.tensor([[1 / 3, 2 / 7], [3 / 3, 4 / 7]]))
 r"""
 ### Exercise 1.4 · Root mean square normalization &nbsp; ★★☆ &nbsp; 10 minutes
 
-Most current language models normalize the vectors that pass through them by their *root mean square*: they divide each
-vector along the last dimension by $\sqrt{\tfrac{1}{d}\sum_i x_i^2 + \varepsilon}$, where $d$ is the length of the last
-dimension. The small $\varepsilon$ under the root keeps a vector of zeros from becoming NaN (*not a number*, the result
-of 0 / 0; lecture 02 says more). Write `rms_normalize(x, eps)` for any number of leading dimensions, including none,
-each of any size, including 0; by default `eps` is 1e-6. Don't change `x`. The result has the dtype of `x`, whether you
-compute in that dtype or in float32. Training will send gradients back through it, so compute it with PyTorch's
-operations only. You may assume that a vector's squares and their sum are never too large for the dtype of `x`. PyTorch
-already has this function (`rms_norm`); here you write your own. (`Float[Tensor, "... d"]` is a type annotation for the
-reader: it stands for a tensor of floats with a last dimension called d and any dimensions in front of it.)
+Many language models, Llama among them, normalize the vectors that pass through them by their *root mean square*: they
+divide each vector along the last dimension by $\sqrt{\tfrac{1}{d}\sum_i x_i^2 + \varepsilon}$, where $d$ is the length
+of the last dimension. The small $\varepsilon$ under the root keeps a vector of zeros from becoming NaN (*not a number*,
+the result of 0 / 0; lecture 02 says more).
+
+Write `rms_normalize(x, eps)` for any number of leading dimensions, including none, each of any size, including 0; by
+default `eps` is 1e-6. Don't change `x`. The result has the dtype of `x`, whether you compute in that dtype or in
+float32. Training will send gradients back through it, so compute it with PyTorch's operations only. You may assume that
+a vector's squares and their sum are never too large for the dtype of `x`. PyTorch already has this function
+(`rms_norm`); here you write your own. (`Float[Tensor, "... d"]` is a type annotation for the reader: it stands for a
+tensor of floats with a last dimension called d and any dimensions in front of it.)
 """
 
 
@@ -592,8 +604,9 @@ r"""
 <details><summary>Hint 1</summary>Square, mean over the last dimension, add eps, square root, divide: five steps, each an elementwise operation or a mean.</details>
 <details><summary>Hint 2</summary>The mean must keep its dimension (<code>keepdim=True</code>), or it's aligned with the wrong one. For a square matrix nothing warns you.</details>
 
-**Why it matters.** Llama, Qwen and DeepSeek normalize this way at least twice in every layer. They call it RMSNorm: the
-function you just wrote, computed in float32 and multiplied by a learned scale.
+**Why it matters.** Llama normalizes this way twice in every layer (Touvron and others, 2023, arXiv:2302.13971), and
+you'll meet its layers in lecture 07. There the function you just wrote, multiplied by a learned scale, is called
+*RMSNorm*.
 
 How much does the result still tell you about the vector's original magnitude? Nothing, as long as the mean of its
 squares is large compared with $\varepsilon$:
@@ -627,7 +640,7 @@ assert torch.equal(x.triu(diagonal=1), torch.tensor([[0.0, 1, 1], [0, 0, 1], [0,
 
 # %% [markdown]
 r"""
-What would you need a triangle for? Remember that a language model learns to predict the next token at each position.
+Why would you need a triangle? Remember that a language model learns to predict the next token at each position.
 Position $q$ has to predict token $q + 1$ from tokens 0 to $q$, and it mustn't see any later ones, or it would simply
 copy the answer. A **causal mask** is a matrix that says which positions each position may see: its entry `[query, key]`
 is true if the *query* (the position that predicts) may see the *key* (the position that is read), that is, if
@@ -725,8 +738,10 @@ proportion to the length.
 Most of the compute in deep learning goes into one operation. `x @ w` multiplies `[B, D]` by `[D, K]` and gives `[B,
 K]`. If there are more dimensions, the last two form the matrices, and the others are *batch* dimensions: there is a
 separate product for each combination of their indices, and PyTorch computes all of them at once. In a language model,
-`x` typically has the shape `[batch, tokens, D]`: one matrix for each sequence, with one row for each token. The second
-cell below goes one step further: it has a matrix for each *token*, so both `batch` and `tokens` are batch dimensions.
+`x` typically has the shape `[batch, tokens, D]`: one matrix for each sequence, with one row for each token.
+
+The first cell below multiplies just two matrices. In the second, `x` has a matrix for each *token*, so both `batch` and
+`tokens` are batch dimensions.
 """
 
 # %% tags=["item-33"]

@@ -47,9 +47,7 @@ times the FLOPs that eight H100s can do in two weeks at their peak.
 """
 
 # %% tags=["item-43", "item-44"]
-h100 = (
-    FACTS["H100 SXM sparse peak, as printed"].value / 2
-)  # FLOP/s; section 4 explains the half
+h100 = FACTS["H100 SXM sparse peak, as printed"].value / 2  # FLOP/s; see section 4
 two_weeks = 14 * 24 * 3600  # seconds
 budget = 8 * h100 * two_weeks  # rate · time = count
 gpt3 = FACTS["GPT-3 training FLOPs"].value
@@ -97,17 +95,21 @@ Hardware multiplies and adds in one step, a **fused multiply-add**.
 > **Trap: MACs.** Some counters report *multiply-accumulates* (MACs), each of which is two FLOPs, and call them FLOPs.
 > If two sources differ by exactly a factor of two, suspect this first.
 
-Here's a larger multiplication, whose size depends on your device: 8.8 TFLOPs on a CUDA GPU with at least 12 GB, 2.1
-GFLOPs on a CPU.
+Here's a larger multiplication. Depending on your device, it takes 8.8 TFLOPs on a CUDA GPU with at least 12 GB, 69
+GFLOPs on any other GPU, or 2.1 GFLOPs on a CPU.
 """
 
 # %% tags=["item-51", "item-52"]
 torch.set_float32_matmul_precision("highest")  # no tf32, which section 4 explains
-lecture_sizes = (16_384, 32_768, 8_192)
+sizes = {
+    "CUDA": (16_384, 32_768, 8_192),  # with at least 12 GB
+    "GPU": (2_048, 4_096, 4_096),  # any other
+    "CPU": (512, 1_024, 2_048),
+}
 if device.type == "cuda" and (devices.total_memory(device) or 0) >= 12e9:
-    B, D, K = lecture_sizes
+    B, D, K = sizes["CUDA"]
 else:
-    B, D, K = (2_048, 4_096, 4_096) if devices.on_gpu(device) else (512, 1_024, 2_048)
+    B, D, K = sizes["GPU"] if devices.on_gpu(device) else sizes["CPU"]
 x_large = torch.randn(B, D, device=device)
 w_large = torch.randn(D, K, device=device)
 
@@ -115,23 +117,25 @@ linear_flops = 2 * B * D * K
 print(f"x_large @ w_large: {readable(linear_flops, 'FLOPs')}")
 
 assert linear_flops == count_flops(lambda: x_large @ w_large)  # PyTorch's own counter agrees
-assert 2 * math.prod(lecture_sizes) == 8_796_093_022_208  # CUDA's: 8.8 TFLOPs
-assert 2 * 512 * 1_024 * 2_048 == 2_147_483_648  # the CPU's: 2.1 GFLOPs
+assert 2 * math.prod(sizes["CUDA"]) == 8_796_093_022_208  # 8.8 TFLOPs
+assert 2 * math.prod(sizes["GPU"]) == 68_719_476_736  # 69 GFLOPs
+assert 2 * math.prod(sizes["CPU"]) == 2_147_483_648  # 2.1 GFLOPs
 
 # %% [markdown]
 r"""
-At its bfloat16 peak, an H100 would need 9 milliseconds for the CUDA size. You, at one operation per second, would need
-279,000 years.
+At its bfloat16 peak, an H100 would need 9 milliseconds for the largest of these three. You, at one operation per
+second, would need 279,000 years.
 
-*Elementwise* operations, such as adding two matrices or applying a ReLU (which sets negative numbers to zero), take
-about one FLOP per element. A matrix multiplication takes $2D$ per element of its result, and $D$ is in the thousands.
-That's why people count only the matrix multiplications, as PyTorch's counter does.
+What about *elementwise* operations? Adding two matrices takes one FLOP per element. By convention, so does a ReLU,
+which sets negative numbers to zero; the GELU of section 5 takes about 20 (a generous estimate). A matrix multiplication
+takes $2D$ per element of its result, and $D$ is usually in the thousands. So people count only the matrix
+multiplications, as PyTorch's counter does.
 """
 
 # %% tags=["item-53"]
 year = 365.25 * 24 * 3600
-assert round(2 * math.prod(lecture_sizes) / year, -3) == 279_000
-assert round(2 * math.prod(lecture_sizes) / h100, 3) == 0.009
+assert round(2 * math.prod(sizes["CUDA"]) / year, -3) == 279_000
+assert round(2 * math.prod(sizes["CUDA"]) / h100, 3) == 0.009
 
 m, n = B, K
 addition = m * n  # FLOPs of one bias added, or of one ReLU
@@ -173,9 +177,9 @@ r"""
 <details><summary>Hint 1</summary>How many numbers does the product have, leading dimensions included? What does each of them cost?</details>
 <details><summary>Hint 2</summary><code>*batch, b, d = x_shape</code> unpacks a shape, and <code>torch.broadcast_shapes</code> returns the shape that two sets of batch dimensions broadcast to.</details>
 
-**Why it matters.** Nearly all of a model's FLOPs are in such products, and now you can count them before you run anything.
+**Why it matters.** Nearly all of a model's FLOPs are in such products. You can count them before you run anything.
 
-## 2 · Two FLOPs per parameter and token
+## 2 · Two FLOPs per parameter per token
 
 Look at $2 \cdot B \cdot D \cdot K$ again. $B$ is the number of tokens, and $D \cdot K$ is the number of weights. So a
 linear layer costs
@@ -211,12 +215,12 @@ the architecture. But it has two exceptions.
 
 > **Trap: not every multiplication has parameters.** In attention (lecture 04), each of the $T$ tokens is compared with
 > all $T$, itself included. With vectors of $d$ numbers, the scores of one layer take $d$ multiplications and $d$
-> additions for each of the $T \times T$ pairs of tokens (over all heads together). The weighted sum of the values takes
+> additions for each of the $T \times T$ pairs of tokens (over all heads together). The weighted sums of the values take
 > just as many. That's $4 T^2 d$ FLOPs without a single parameter, and it grows with the *square* of the context length
 > $T$.
 
-How does that compare with what the weights cost? A layer of a Transformer, the usual kind of language model (lecture
-07), has about $12 d^2$ weights if its vectors have $d$ numbers (its *width*): $4 d^2$ in attention and $8 d^2$ in the
+How does that compare with the cost of the weights? In a Transformer, the usual kind of language model (lecture 07), a
+layer of *width* $d$ (its vectors have $d$ numbers) has about $12 d^2$ weights: $4 d^2$ in attention and $8 d^2$ in the
 feed-forward block (two linear layers, from $d$ numbers to $4 d$ and back).
 """
 
@@ -231,9 +235,7 @@ with torch.device("meta"):  # shapes without memory
 assert count_flops(table, ids) == 0 and round(table.weight.numel() / 1e9, 1) == 0.6
 attention = nn.functional.scaled_dot_product_attention
 assert count_flops(attention, q, k, v) == 4 * T**2 * d
-assert (
-    count_flops(attention, q, k, v, is_causal=True) == 4 * T**2 * d
-)  # a convention, see below
+assert count_flops(attention, q, k, v, is_causal=True) == 4 * T**2 * d  # see below
 
 d_model = 4_096
 for context in (2_048, 24_576, 131_072):
@@ -248,15 +250,19 @@ assert 6 * d_model == 24_576 and round(131_072 / 24_576, 1) == 5.3
 
 # %% [markdown]
 r"""
-Attention costs another $T / (6d)$ times what the weights cost. For a width of 4,096 that isn't much at a context length
-of 2,048; at 24,576 it equals the cost of the weights, and at 131,072 it's 5.3 times as much. (A causal implementation
-may skip the scores of future tokens, which saves up to half of this work.) Conventions differ: the MFU of the PaLM
-paper (section 5) and PyTorch's counter include all of it; the paper on FlashAttention-2 (arXiv:2307.08691), a fast
-implementation of attention, counts only half. Say which one you use.
+The scores and weighted sums of attention add $T / (6d)$ times the cost of the weights. For a width of 4,096 that isn't
+much at a context length of 2,048; at 24,576 it equals the cost of the weights, and at 131,072 it's 5.3 times as much.
 
-How can a program find out when a layer runs, and on what? A *forward hook* is a function that you register on a module.
-After each use of the module, PyTorch calls the hook and passes it the module, the tuple of the module's inputs, and the
-module's output.
+In causal attention, a token doesn't use the scores of later tokens. A program may skip them and save up to half of this
+work, so conventions differ. PyTorch's counter and the MFU of the PaLM paper (section 5) include all the scores; the
+paper on FlashAttention-2 (arXiv:2307.08691), a fast implementation of attention, counts only half. Say which convention
+you use.
+
+### Watching layers run
+
+To count the FLOPs of a whole model, you have to know which layers run and what each of them receives. PyTorch can tell
+you. A *forward hook* is a function that you register on a module. After each call to the module, PyTorch calls the hook
+and passes it the module, a tuple of its inputs, and its output.
 """
 
 # %%
@@ -276,14 +282,14 @@ assert not layer._forward_hooks
 r"""
 ### Exercise 5.2 · FLOPs of a model &nbsp; ★★★ &nbsp; 20 minutes
 
-Write `model_flops(model, batch)`. It returns the FLOPs that the `nn.Linear` layers do when `model(batch)` runs. The
-layers may be nested in other modules, at any depth. A layer that's used twice counts twice; one that isn't used doesn't
-count. Base each layer's count on the vectors that it *actually receives*: there may be any number of leading
-dimensions, or none, and they may differ from layer to layer. Ignore biases and everything that isn't an `nn.Linear`.
-Leave the model as you found it: keep its own hooks, leave none of yours, and don't change its parameters or any
-module's mode (training or evaluation). (A run may update *buffers*, tensors that a module keeps besides its parameters,
-such as a running mean. Those may stay updated.) You may assume that `model(batch)` raises no error and that every layer
-is called as `layer(x)`.
+Write `model_flops(model, batch)`. It returns the FLOPs of the `nn.Linear` layers when `model(batch)` runs. The layers
+may be nested in other modules, at any depth. A layer that's used twice counts twice; one that isn't used doesn't count.
+Base each layer's count on the vectors that it *actually receives*: there may be any number of leading dimensions, or
+none, and they may differ from layer to layer. Ignore biases and everything that isn't an `nn.Linear`. Leave the model
+as you found it: keep its own hooks, leave none of yours, and don't change its parameters or any module's mode (training
+or evaluation). (A run may update *buffers*, tensors that a module keeps besides its parameters, such as a running mean.
+You don't have to restore those.) You may assume that `model(batch)` raises no error and that every layer is called as
+`layer(x)`.
 """
 
 
@@ -373,11 +379,11 @@ class SimulatedGPU:
 # %% [markdown]
 r"""
 If you read the clock, call `multiply` and read the clock again, you measure the 10 µs of queueing, and a multiplication
-seems 200 times as fast as it is. So you synchronize before the second reading. To be safe, you also measure many calls
-together: with a fresh `SimulatedGPU`, you read the clock, call `multiply` 100 times, synchronize *once*, read the
-clock, and divide by 100.
+seems 200 times as fast as it is. So you synchronize before the second reading. To be safe, you also measure many calls:
+with a fresh `SimulatedGPU`, you read the clock, call `multiply` 100 times, synchronize *once*, read the clock, and
+divide by 100.
 
-**Predict.** How many times as long as the true 2 ms is your result?
+**Predict.** What's the ratio of your result to the true 2 ms?
 """
 
 # %%
@@ -406,8 +412,8 @@ r"""
 Python queues calls while the GPU computes, so it's enough to wait once. But the extra second of the first call makes
 the average six times as long as a multiplication really takes.
 
-This gives us the recipe. **Warm-up**: run the operation a few times without timing it. *Synchronize* (wait for the
-device) each time before you read the clock: at the start, so that work queued earlier doesn't count, and at the end, so
+This gives us the recipe. **Warm-up** means running the operation a few times before you time it. *Synchronize* (wait
+for the device) before you read the clock: at the start, so that work queued earlier doesn't count, and at the end, so
 that yours is finished. Then *repeat* the measurement. Now for real, on your device:
 """
 
@@ -468,7 +474,7 @@ plots.show(fig, alt=f"{finding}; each call is a dot, with lines at mean, median 
 # %% [markdown]
 r"""
 Disturbances (the operating system, other programs, a processor that lowers its clock rate) can only make a call slower.
-Which number should you report?
+Which number should you report? Usually the median, together with the spread:
 
 - The **median** is the sample in the middle: half of the samples are faster. One bad sample hardly changes it, but can
   shift the *mean* a lot.
@@ -499,12 +505,14 @@ assert middle_spread([float(i) for i in range(1, 100)]) == 80 / 20  # of the sam
 r"""
 *Try it yourself:* remove both synchronizations in `time_calls`. Why does nothing change on a CPU?
 
-### Memory for the result (optional)
+### Memory for the output (optional)
 
-The result also depends on *what* you time. `x + 1` has to allocate memory; `torch.add(x, 1, out=y)` writes to memory
-that's already allocated.
+Do your timings include memory allocation? `x + 1` needs new memory for its output; `torch.add(x, 1, out=y)` writes into
+memory that `y` already has. On a CPU, new memory comes from the operating system in *pages* (blocks of a few
+kilobytes), and the system has to find and clear each page before you can write to it. On a GPU, PyTorch keeps the
+memory of deleted tensors and reuses it.
 
-**Predict.** For a tensor of 64 MB, how many times as long does `x + 1` take as the version with `out=`?
+**Predict.** `x` takes 64 MB. What's the ratio of the time of `x + 1` to the time of the version with `out=`?
 """
 
 # %%
@@ -524,9 +532,8 @@ assert big.nbytes == 64_000_000
 
 # %% [markdown]
 r"""
-On a CPU, the operating system hands out memory in *pages* (blocks of a few kilobytes) and has to find and clear each
-new one, which can take longer than the addition. On a GPU, PyTorch keeps memory for reuse, so the two should take about
-the same time.
+On a CPU, finding and clearing the pages can take longer than the addition itself. On a GPU, the two versions should
+take about the same time. To time only the arithmetic, use `out=`, as `time_calls` does.
 
 ### Exercise 5.3 · A benchmark &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -594,16 +601,19 @@ assert linear_seconds > 0
 # %% [markdown]
 r"""
 `course_utils.timing.benchmark` also times several calls together if one alone is too short for the clock to measure,
-and on CUDA it lets the GPU itself record the time (*events*). In your own projects use `torch.utils.benchmark.Timer`
-(one CPU thread by default) or `triton.testing.do_bench`.
+and on CUDA it uses *events*, with which the GPU itself records the time. In your own projects, use
+`torch.utils.benchmark.Timer` (one CPU thread by default) or `triton.testing.do_bench`.
 
 ## 4 · What the hardware promises
 
-The peak on a data sheet is calculated, not measured: units × operations per clock cycle × cycles per second. An A100
-has 108 *multiprocessors*, each with 64 *CUDA cores* (the small cores of lecture 01) and some tensor cores. **Tensor
-cores** are units that do nothing but multiply small matrices. Per cycle, the tensor cores of one multiprocessor
-together do 1,024 fused multiply-adds on 16-bit numbers, and each CUDA core does one on 32-bit numbers. The clock runs
-at 1.41 GHz. (All of this is in NVIDIA's A100 white paper.)
+You now know how fast your device multiplied. How fast should it have been? The manufacturer's data sheet gives a peak,
+which isn't measured but calculated: the number of arithmetic units × the operations that each does per clock cycle ×
+the cycles per second.
+
+Let's do this for an A100. It has 108 *multiprocessors*. Each of them has 64 *CUDA cores* (the small cores of lecture
+01), and a CUDA core does one fused multiply-add on 32-bit numbers per cycle. **Tensor cores** are units that do nothing
+but multiply small matrices. Those of one multiprocessor together do 1,024 fused multiply-adds on 16-bit numbers per
+cycle. The clock runs at 1.41 GHz. (All of this is in NVIDIA's A100 white paper.)
 """
 
 # %% tags=["item-48"]
@@ -613,15 +623,19 @@ assert a100.peak[torch.float32] == 19.5e12
 
 by_hand = {torch.bfloat16: 108 * 1_024 * 2 * 1.41e9, torch.float32: 108 * 64 * 2 * 1.41e9}
 for dtype, rate in by_hand.items():
+    print(f"A100, {dtype}: {readable(rate, 'FLOP/s')}")
     assert math.isclose(rate, a100.peak[dtype], rel_tol=1e-3)
 assert a100.peak[torch.bfloat16] / a100.peak[torch.float32] == 16
 
 # %% [markdown]
 r"""
-So the A100's peak is sixteen times as high in bfloat16 as in float32. A card has *one peak for each dtype*. (`tf32` in
-the table below is a float32 multiplication that rounds its inputs to 10 bits of mantissa so that it can run on the
-tensor cores. PyTorch uses it for convolutions by default, and for matrix multiplications only if you ask for it, for
-instance with `torch.set_float32_matmul_precision("high")`.)
+Both peaks are on the A100's data sheet, and one is sixteen times the other. There are three ways to divide by the wrong
+peak.
+
+*The wrong dtype.* A card has one peak for each dtype, as the next table shows. (A dash means that the data sheet lists
+none. The column `tf32` is for float32 tensors: their elements are rounded to 10 bits of mantissa so that they can be
+multiplied on the tensor cores. PyTorch does that in convolutions by default, but in matrix multiplications only if you
+ask for it, for instance with `torch.set_float32_matmul_precision("high")`.)
 """
 
 # %% tags=["item-56", "item-90", "error-37"]
@@ -630,16 +644,8 @@ print(
     f"{'dense peak, TFLOP/s':<20}"
     + "".join(f"{str(c).removeprefix('torch.'):>15}" for c in kinds)
 )
-for name in (
-    "V100 SXM2 32GB",
-    "A100 SXM 80GB",
-    "RTX 4090",
-    "H100 PCIe",
-    "H100 SXM",
-    "H200",
-    "B200",
-    "GB200",
-):
+cards = "V100 SXM2 32GB, A100 SXM 80GB, RTX 4090, H100 PCIe, H100 SXM, H200, B200, GB200"
+for name in cards.split(", "):
     promised = [hardware.peak_flops(name, c) for c in kinds]
     print(
         f"{name:<20}"
@@ -651,9 +657,7 @@ assert pcie is not None and sxm is not None
 assert round(1 - pcie / sxm, 2) == 0.24  # with the same name
 assert hardware.ACCELERATORS["H100 PCIe"].multiprocessors == 114
 assert hardware.ACCELERATORS["H100 SXM"].multiprocessors == 132
-assert (
-    hardware.peak_flops("V100 SXM2 32GB", torch.bfloat16) is None
-)  # its tensor cores support only fp16
+assert hardware.peak_flops("V100 SXM2 32GB", torch.bfloat16) is None  # only in fp16
 
 blackwell = {
     name: [hardware.ACCELERATORS[name].peak[dtype] for dtype in (torch.float32, torch.bfloat16)]
@@ -665,16 +669,17 @@ assert [hardware.ACCELERATORS[name].power for name in blackwell] == [1_000, 1_20
 
 # %% [markdown]
 r"""
-The two H100s in the table differ by 24%: the PCIe card has fewer multiprocessors (114 against 132) and, with its lower
-power limit, a lower clock rate.
+*The wrong card.* The name H100 isn't enough. In bfloat16, the peak of the H100 PCIe is 24% below that of the H100 SXM:
+the PCIe card has fewer multiprocessors (114 instead of 132) and, because of its lower power limit, a lower clock rate.
+A B200 in a DGX server has a peak of 75 TFLOP/s in float32 and 2,250 in bfloat16. The same kind of chip in a GB200 may
+draw more power, and its peaks are 80 and 2,500. If you mix up the two, your MFU in bfloat16 is off by a tenth.
 
-The B200 has two data sheets, too. In a DGX server it does 75 TFLOP/s in float32 and 2,250 in bfloat16; in a GB200, with
-a higher power limit, it does 80 and 2,500. CS336 uses both pairs for "a B200": the first in its 2026 lecture, the
-second in an assignment handout. With the wrong one, your MFU is off by a tenth.
-
-There's also a factor of two in a footnote. For the H100 in bfloat16 NVIDIA prints 1,979 TFLOP/s *with sparsity*; for
-dense matrices it's half of that, about 989. The float32 number, 67 TFLOP/s, has no such footnote, so don't halve it.
-(The 67.5 that you may find in code isn't on the data sheet.)
+*The wrong matrices.* For the H100 SXM in bfloat16, NVIDIA prints 1,979 TFLOP/s, with a footnote: *with sparsity*.
+That's the speed for weights that are half zeros, in a regular pattern. **2:4 sparsity** means that in every group of
+four neighbors in a row of weights, at least two are zero. The tensor cores leave out half of the multiplications, but
+the data sheet counts all of them. For *dense* matrices, such as yours, the peak is half of the printed number, about
+989. The float32 peak, 67 TFLOP/s, has no such footnote, so don't halve it. The 67.5 that you may find in code isn't on
+the data sheet.
 """
 
 # %% tags=["item-49", "error-32"]
@@ -686,89 +691,15 @@ assert h100_sxm.peak[torch.float32] == 67e12 != 67.5e12
 
 # %% [markdown]
 r"""
-**2:4 sparsity** means that each row of weights is divided into groups of four neighbors, and in each group at least two
-weights are zero. The hardware stores only the other two values and, for each, two bits for its position. The tensor
-core picks the two matching inputs and does half of the multiplications, but the data sheet counts all of them.
-
-### Where sparse weights come from (optional)
-
-Training rarely uses 2:4 sparsity: each step changes all weights, and the backward pass multiplies by the *transposed*
-weights, whose groups of four run along the other dimension. It's mostly used when training is over (for *inference*,
-lecture 13): train a dense model, set half of its weights to zero, train a little more to repair the damage, then use
-the model (Mishra and others, 2021, arXiv:2104.08378).
-
-
-
-### Exercise 5.4 · Prune to 2:4 (optional) &nbsp; ★★☆ &nbsp; 15 minutes
-
-Write `prune_2_4(w)`. It returns a copy of `w` in which, of every four neighbors along the last dimension (elements 0–3,
-4–7, …), the two with the largest *magnitude* are kept and the other two are zero. `w` has any floating-point dtype of
-at least 16 bits, and the result has the same dtype. `w` may have any number of leading dimensions, or none, and any
-strides, but no dimension of size 0, and all its numbers are finite. Don't change `w`. If the size of the last dimension
-isn't a multiple of four, raise a `ValueError`. (If magnitudes are equal, keep whichever you like, but exactly two.)
-"""
-
-
-# %% nbgrader={"grade": false, "grade_id": "prune_2_4", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def prune_2_4(w: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """w with the two smallest magnitudes of every four neighbors along the last dimension set to zero."""
-    ### BEGIN SOLUTION
-    n = w.shape[-1]
-    if n % 4:
-        raise ValueError(f"the last dimension must be a multiple of 4, got {n}")
-    fours = w.reshape(-1, 4)
-    smallest = fours.abs().topk(2, largest=False).indices
-    return fours.scatter(1, smallest, 0).reshape(w.shape)
-    ### END SOLUTION
-
-
-# %% nbgrader={"grade": true, "grade_id": "test_prune_2_4", "locked": true}
-check("prune_2_4")
-
-# %% [markdown]
-r"""
-<details><summary>Hint 1</summary>Make the groups of four a dimension of their own: <code>w.reshape(-1, 4)</code>. Then find, in each row, where the two smallest magnitudes are.</details>
-<details><summary>Hint 2</summary><code>topk</code> also returns the positions of the values that it finds, and it can find the smallest. <code>scatter</code> returns a copy with other values at the positions that you give it. Reshape back.</details>
-<details><summary>What it should look like</summary>
-
-```
-w            1  -9   2   3 │ 16  15  14 -13
-prune_2_4    0  -9   0   3 │ 16  15   0   0
-```
-
-</details>
-
-**Why it matters.** This pruning is the price of 1,979 TFLOP/s instead of 989.
-
-### What pruning changes (optional)
-
-How much does it change random weights, and the outputs computed with them?
-"""
-
-# %%
-torch.manual_seed(0)
-weights, inputs = torch.randn(512, 512), torch.randn(64, 512)
-sparse = prune_2_4(weights)
-energy = (sparse**2).sum() / (weights**2).sum()
-error = ((inputs @ sparse.T - inputs @ weights.T).norm() / (inputs @ weights.T).norm()).item()
-print(
-    f"the kept half of the weights has {energy:.0%} of the sum of squares; the outputs change by {error:.0%}"
-)
-
-assert (sparse == 0).float().mean() == 0.5
-assert (2 * 16 + 2 * 2) / (4 * 16) == 0.5625  # of the dense bytes: two values, two positions
-assert 0.86 < energy < 0.88 and 0.35 < error < 0.38
-
-# %% [markdown]
-r"""
 ### Your own machine
 
-What's the peak of *your* device? If it isn't in the course's table, the honest answer is *unknown*.
+What's the peak of *your* device? If the course's table doesn't have it, the honest answer is *unknown*. Then measure
+the fastest multiplication that the device manages, and call its speed a *measured ceiling*.
 
 > **Trap: made-up peaks.** Andrej Karpathy's training program nanoGPT calculates MFU with the peak of an A100, whatever
-> card it runs on (`estimate_mfu` in its `model.py`). The code of CS336's lecture returns 1 FLOP/s as the peak of a CPU,
-> so a CPU gets an "MFU" in the billions. If you don't know the peak, measure the fastest multiplication that the device
-> manages, and call it a *measured ceiling*.
+> card it runs on (`estimate_mfu` in its [`model.py`](https://github.com/karpathy/nanoGPT/blob/master/model.py)). The
+> code of CS336's lecture ([2026](https://github.com/stanford-cs336/lectures/blob/main/lecture_02.py)) returns 1 FLOP/s
+> as the peak of a CPU, so a CPU gets an "MFU" in the billions.
 """
 
 # %% tags=["error-14", "error-35", "timed"]
@@ -787,24 +718,21 @@ assert ceilings[torch.float32] / 1 > 1e9  # the "MFU" with a peak of 1
 
 # %% [markdown]
 r"""
-
-
 ## 5 · MFU: how much of it you get
 
-Lecture 00 defined MFU as a share of the peak. Here's the formula (Chowdhery and others, 2022, in the PaLM
-paper):
+Lecture 00 defined MFU as a fraction of the peak. Here's the formula (Chowdhery and others, 2022, in the PaLM paper):
 
 $$\text{MFU} = \frac{\text{model FLOPs} \,/\, \text{seconds}}{\text{peak FLOP/s: dense, for the dtype in use, over all devices}} .$$
 
-*Model* FLOPs are those that the mathematics of the model requires. If your program does extra work (lecture 11
-computes activations twice to save memory), the MFU goes down, as it should. (If you count that work, too, you get
-*hardware* FLOPs utilization, HFU.)
+*Model* FLOPs are those that the mathematics of the model requires. If your program does extra work (in lecture 11, for
+instance, it computes activations twice to save memory), the MFU goes down, as it should. (If you count that work, too,
+you get *hardware* FLOPs utilization, HFU.)
 
-> **Trap: the MFU of one operation.** MFU refers to a whole training step, but people often use the word for a single
+> **Trap: the MFU of one operation.** MFU refers to a whole training step, but people often use the term for a single
 > matrix multiplication, too. In practice, the utilization of the model's largest multiplications is an upper bound on
 > the real MFU.
 
-What's a good value? Let's look at two published runs:
+What's a good value? Here are two published runs:
 """
 
 # %% tags=["item-57", "item-58", "error-16"]
@@ -822,7 +750,7 @@ assert round(mosaic, 3) == round(FACTS["MosaicML 7B MFU"].value, 3) == 0.464
 
 rates = [FACTS[f"Llama 3.1 405B rate, {run}"].value for run in ("long context", "8,192 GPUs")]
 llama = [rate / h100_sxm.peak[torch.bfloat16] for rate in rates]
-print(f"Llama 3 405B reports 380 to 430 TFLOP/s per H100: MFU {llama[0]:.0%} to {llama[1]:.0%}")
+print(f"Llama 3.1 405B: 380 to 430 TFLOP/s per H100, MFU {llama[0]:.0%} to {llama[1]:.0%}")
 assert [round(share, 2) for share in llama] == [0.38, 0.43]
 
 # Of lecture 00's runs on A100s and H100s, these have the lowest and the highest MFU.
@@ -835,12 +763,12 @@ assert round(fastest[1] / h100_sxm.peak[torch.bfloat16], 2) == 0.80
 
 # %% [markdown]
 r"""
-MosaicML's 46% and Llama 3 405B's 38 to 43% are in line with lecture 00's rule of thumb: *an MFU of 0.4 to 0.5 is good*.
-If yours is below 0.2, find out why. Even a multiplication on its own doesn't reach 1: the best that Stas Bekman's
-*mamf-finder* (github.com/stas00/ml-engineering) finds among many shapes is 271.2 TFLOP/s on an A100, 87%, and 794.5 on
-an H100, 80%.
+MosaicML's 46% and Llama 3.1 405B's 38 to 43% roughly agree with lecture 00's rule of thumb: *an MFU of 0.4 to 0.5 is
+good*. If yours is below 0.2, find out why. Even a multiplication on its own doesn't reach 1: the fastest of the many
+shapes that Stas Bekman's *mamf-finder* (github.com/stas00/ml-engineering) tries reaches 271.2 TFLOP/s on an A100 (87%)
+and 794.5 on an H100 (80%).
 
-### Exercise 5.5 · Utilization from a data sheet &nbsp; ★☆☆ &nbsp; 10 minutes
+### Exercise 5.4 · Utilization from a data sheet &nbsp; ★☆☆ &nbsp; 10 minutes
 
 Write `mfu(flops, seconds, sheet, dtype)`. `sheet` is a data sheet as printed: for each dtype a pair `(FLOP/s, sparse)`,
 where `sparse` is `True` if the rate holds only for 2:4 sparse matrices. The matrices that we multiply are dense. Return
@@ -874,10 +802,10 @@ r"""
 <details><summary>Hint 1</summary>Three steps: look the rate up for the dtype (or return None), make it dense, divide.</details>
 <details><summary>Hint 2</summary>The achieved rate is flops / seconds. The dense peak is half of the printed rate if that is sparse.</details>
 
-**Why it matters.** You can get this one-line formula wrong in three ways: with the sparse rate, the rate of another
-dtype, or a made-up default.
+**Why it matters.** You can get this one-line formula wrong in several ways: with the sparse rate, the rate of another
+dtype or card, or a made-up default.
 
-Now let's apply it to the linear layer of section 1. If your device's peak is unknown, we use the measured ceiling.
+Let's apply it to the linear layer of section 1. If your device's peak is unknown, we use the measured ceiling.
 """
 
 
@@ -900,7 +828,7 @@ record(f"float32, share {of_what}", 100 * share, "%")
 
 # %% [markdown]
 r"""
-Now in bfloat16. (On CPUs without instructions for bfloat16 the cell uses a sixteenth of the rows.)
+Next, the same in bfloat16. (On CPUs without instructions for bfloat16, the cell uses a sixteenth of the rows.)
 """
 
 # %% tags=["item-59", "timed"]
@@ -923,10 +851,11 @@ if peaks[torch.bfloat16]:
 
 # %% [markdown]
 r"""
-On a GPU bfloat16 is faster, but its *utilization* is often lower, because the peak rises by a larger factor than the
+On a GPU, bfloat16 is faster, but its *utilization* is often lower, because the peak rises by a larger factor than the
 speed. Time is what you pay for; utilization tells you how much you could still gain.
 
-Here's the forward pass of a whole model, measured with your `model_flops` and your `benchmark`:
+Next, we measure the forward pass of a whole model with your `model_flops` and your `benchmark`. First we free the
+memory of the large tensors:
 """
 
 # %%
@@ -953,8 +882,8 @@ assert work == 2 * vectors * (4 + 4 + 1) * width**2
 
 # %% [markdown]
 r"""
-The two LayerNorms, which normalize each vector, and the GELU, a smooth relative of the ReLU, do almost no FLOPs
-(lecture 07 explains them). How much time does the GELU take?
+The two LayerNorms, which normalize each vector, and the GELU, a smooth relative of the ReLU, account for almost none of
+the FLOPs (lecture 07 explains both operations). How much of the time does the GELU take?
 """
 
 # %% tags=["timed"]
@@ -971,8 +900,8 @@ assert math.isclose(hidden.numel() / work, 2 / (9 * width)) and gelu_work < 0.01
 
 # %% [markdown]
 r"""
-The GELU's share of the time is larger than its share of the work (several times as large, on an idle machine); section
-6 explains why. But first: how large must a multiplication be to be efficient?
+The GELU's share of the time is larger than its share of the work; section 6 explains why. But first: how large must a
+multiplication be to be efficient?
 
 ### From tiny to large
 
@@ -1049,9 +978,9 @@ Small multiplications leave most of the machine idle: each takes a few microseco
 work for all cores. A model of many small layers has a low MFU for this reason alone.
 
 Why do large ones stay below 100%? One reason is *power*: the peak assumes a certain clock rate, and a chip at its power
-limit lowers it. On a GPU the next cell shows this: it multiplies a random matrix by random numbers and then by zeros.
-With zeros, fewer bits flip, and the chip needs less power. The gap between the two results is what the power limit
-costs you; the gap between zeros and 100% has other causes, such as the kernel's own overhead.
+limit lowers it. On a GPU, the next cell shows this: it multiplies a random matrix by another one and then by a matrix
+of zeros. With zeros, fewer bits flip, and the chip needs less power. The gap between the two results is what the power
+limit costs you; the gap between the result with zeros and 100% has other causes, such as the kernel's own overhead.
 
 > **Trap: benchmarks with zeros.** For the same reason, fill your matrices with random numbers when you time a
 > multiplication. (Horace He, "Strangely, Matrix Multiplications on GPUs Run Faster When Given *Predictable* Data")
@@ -1083,18 +1012,41 @@ r"""
 ## 6 · The roofline
 
 A processor does two things: it computes, and it moves data between memory and its arithmetic units. The two overlap, so
-the *slower one determines the time*. Which one that is depends on the work. The **arithmetic intensity** of an
-operation is the number of FLOPs it does per byte it moves.
+the *slower one determines the time*. Which one that is depends on what you compute. The **arithmetic intensity** of an
+operation is its number of FLOPs per byte moved.
 
 $$\text{intensity} = \frac{\text{FLOPs}}{\text{bytes moved}} \qquad\qquad \text{FLOP/s} \le \min(\text{peak},\; \text{intensity} \cdot \text{bandwidth})$$
 
-The **roofline** of a machine is the highest rate that it can reach, min(peak, intensity · bandwidth), plotted against
-the intensity: a slope, where memory is the limit, and a flat part, where arithmetic is (Williams, Waterman and
-Patterson, 2009). Operations under the slope are **memory-bound**; operations under the flat part are **compute-bound**.
-The slope and the flat part of a roofline meet at the **ridge point**, where the intensity equals peak / bandwidth.
+Multiply the bytes that memory moves per second by the FLOPs per byte, and you get the FLOP/s that memory allows. The
+arithmetic units allow at most the peak. The smaller of the two is the limit. The **roofline** of a machine is this
+limit, min(peak, intensity · bandwidth), plotted against the intensity (Williams, Waterman and Patterson, 2009). Here's
+an H100's, in float32:
+"""
 
-Take the addition of two float32 tensors. For each element it reads 4 + 4 bytes, writes 4, and does one FLOP, so its
-intensity is 1/12 FLOP per byte. An H100's ridge point is at 20 FLOP per byte in float32, and at 295 in bfloat16.
+# %% tags=["folded"]
+add_intensity = 1 / (3 * torch.float32.itemsize)
+attainable = min(h100_sxm.peak[torch.float32], add_intensity * h100_sxm.bandwidth)
+finding = f"An H100 adds float32 tensors at {readable(attainable, 'FLOP/s')} at most"
+plots.show(
+    plots.roofline(
+        h100_sxm.peak[torch.float32],
+        h100_sxm.bandwidth,
+        [],
+        predicted=[("addition", add_intensity, attainable)],
+        peak_label="float32 peak",
+        title=finding,
+    ),
+    alt=f"An H100's roofline in float32: a slope up to the ridge point at 20 FLOP per byte, then flat. {finding}.",
+)
+
+# %% [markdown]
+r"""
+Under the slope of a roofline, memory is the limit, and operations are **memory-bound**; under its flat part, arithmetic
+is the limit, and they're **compute-bound**. The slope and the flat part of a roofline meet at the **ridge point**,
+where the intensity equals peak / bandwidth. An H100's is at 20 FLOP per byte in float32, and at 295 in bfloat16.
+
+The marker in the picture is the addition of two float32 tensors. For each element it reads 4 + 4 bytes, writes 4, and
+takes one FLOP, so its intensity is 1/12 FLOP per byte.
 """
 
 # %% tags=["item-91"]
@@ -1103,24 +1055,19 @@ print(f"ridge point of an H100 in bfloat16: {ridge:.0f} FLOP/B")
 assert round(ridge) == 295
 assert h100_sxm.peak[torch.float32] / h100_sxm.bandwidth == 20
 
-add_intensity = 1 / (3 * torch.float32.itemsize)
 assert add_intensity == 1 / 12
-attainable = min(h100_sxm.peak[torch.float32], add_intensity * h100_sxm.bandwidth)
-print(f"the best addition on an H100: {readable(attainable, 'FLOP/s')}")
-assert (
-    round(attainable / 1e9) == 279
-    and round(attainable / h100_sxm.peak[torch.float32], 4) == 0.0042
-)
+assert round(attainable / 1e9) == 279
+assert round(attainable / h100_sxm.peak[torch.float32], 4) == 0.0042
 
 # %% [markdown]
 r"""
 The best possible addition runs at 279 GFLOP/s, 0.4% of the peak, and *nothing is wrong with it*: no program that adds
-numbers from memory could be faster. A roofline tells you whether a slow operation could be any faster.
+numbers from memory could be faster.
 
-A multiplication `[B, D] @ [D, K]` has to move each matrix at least once: read `x` and `w`, write `y`. Each number that
-was fetched can then be used many times: an element of `x` in $K$ products, an element of `w` in $B$.
+A multiplication `[B, D] @ [D, K]` has to move each matrix at least once: read `x` and `w`, write `y`. Once fetched,
+each number can be used many times: an element of `x` in $K$ products, an element of `w` in $B$.
 
-### Exercise 5.6 · Intensity, and what the limit is &nbsp; ★☆☆ &nbsp; 10 minutes
+### Exercise 5.5 · Intensity, and what the limit is &nbsp; ★☆☆ &nbsp; 10 minutes
 
 Write two functions. `arithmetic_intensity(b, d, k, bytes_per_element)` returns the FLOPs per byte of a multiplication
 `[b, d] @ [d, k]` in which each of the three matrices is moved once. `bound(intensity, peak, bandwidth)` returns
@@ -1156,8 +1103,8 @@ r"""
 **Why it matters.** If an operation waits for memory, neither a higher peak nor fewer FLOPs will help.
 
 With 2-byte numbers, the formula gives $n/3$ for square matrices: multiplications get *more efficient* as they get
-larger. For a batch of $B$ tokens and a large weight matrix it's nearly $B$ itself, as long as $B$ is small compared
-with $D$ and $K$:
+larger. For a batch of $B$ tokens and a large weight matrix, the intensity is nearly $B$ itself, as long as $B$ is small
+compared with $D$ and $K$:
 """
 
 # %% tags=["item-95", "item-96"]
@@ -1178,9 +1125,9 @@ assert bound(arithmetic_intensity(4_096, width, hidden_width, 2), *h100_roof) ==
 
 # %% [markdown]
 r"""
-In training, thousands of tokens pass through the weights together, and arithmetic is the limit. When a model
-*generates* text, it produces one token at a time, at 1 FLOP per byte: about a three-hundredth of the ridge point. The
-GPU then spends its time fetching weights, which is why servers combine many users' requests into one batch.
+In training, thousands of tokens pass through each layer together, and arithmetic is the limit. When a model *generates*
+text, it produces one token at a time, at 1 FLOP per byte: about a three-hundredth of the ridge point. The GPU then
+spends its time fetching weights, which is why servers combine many users' requests into one batch.
 
 ### From ReLU to matrix multiplication
 
@@ -1195,12 +1142,11 @@ and each result is written once. Vectors have $n$ numbers, matrices $n \times n$
 | GELU of a vector | about $20n$ | $2n$ | $2n$ | about 5 |
 | matrix × matrix | $2n^3$ | $4n^2$ | $2n^2$ | $n/3$ |
 
-The GELU's 20 FLOPs per element are our generous estimate from section 5. Tensor cores are no help with the first four
-operations, so we use the float32 peak of an H100's CUDA cores, 67 TFLOP/s; with that peak, the ridge point is at 20
-FLOP per byte.
+Tensor cores are no help with the first four operations, so we use the float32 peak of an H100's CUDA cores, 67 TFLOP/s;
+with that peak, the ridge point is at 20 FLOP per byte.
 
-**Predict.** According to an H100's roofline, how many times as long does a GELU of a large vector take as a ReLU of the
-same vector?
+**Predict.** According to an H100's roofline, what's the ratio of the time of a GELU to the time of a ReLU, both of the
+same large vector?
 """
 
 # %%
@@ -1236,16 +1182,18 @@ assert intensity_of[f"matmul, n = {matrix:,}"] == matrix / 3
 
 # %% [markdown]
 r"""
-A ReLU does a twentieth of the FLOPs of a GELU and, by the roofline, isn't any faster: both wait for the same bytes. So
+A ReLU takes a twentieth of the FLOPs of a GELU and, by the roofline, isn't any faster: both wait for the same bytes. So
 choosing the ReLU because it takes fewer FLOPs saves no time. What does save time is moving fewer bytes, for instance by
 computing the GELU in the same kernel as its neighbors (lecture 11).
 
 ### Find the mistake: a bound called MFU
 
-The roofline says how fast an operation *could* be. CS336's 2026 lecture turns this into a formula for the MFU itself:
-the smaller of 1 and intensity / ridge point. So a large multiplication would have an MFU of 1. Even the best one that
-mamf-finder found on an H100 reached only 0.80 of the peak (section 5). An MFU is measured, and this is only an upper
-bound. And for a program of several operations, it isn't even a good one. Here it is (the code is ours):
+The roofline says how fast an operation *could* be. CS336's lecture
+([2026](https://github.com/stanford-cs336/lectures/blob/main/lecture_02.py)) turns this into a formula for the MFU
+itself: the smaller of 1 and intensity / ridge point. By that formula, every multiplication to the right of the ridge
+point has an MFU of 1. But even mamf-finder's best on an H100 reached only 0.80 (section 5). An MFU has to be measured;
+the formula gives only an upper bound, and for a program of several operations not even a good one. Here it is (the code
+is ours):
 """
 
 
@@ -1267,13 +1215,13 @@ assert mfu_as_found([widening, gelu_of_it], *h100_roof) == 1
 r"""
 An MFU of 1, although nothing is multiplied while the GELU runs!
 
-### Exercise 5.7 · The highest MFU &nbsp; ★★☆ &nbsp; 5 minutes
+### Exercise 5.6 · The highest MFU &nbsp; ★★☆ &nbsp; 5 minutes
 
 Fix the function: write `mfu_limit(operations, peak, bandwidth)`. It returns the highest MFU, as a fraction, that the
 roofline allows for a program that runs these operations *one after another*: each begins when the one before it is
 done. `operations` is a list of one or more pairs `(model FLOPs, bytes moved)`. Neither number is negative, and they
-aren't both 0. An operation without model FLOPs takes as long as moving its bytes. `peak` is in FLOP/s and `bandwidth`
-in B/s; both are positive.
+aren't both 0. An operation without model FLOPs takes the time needed to move its bytes. `peak` is in FLOP/s and
+`bandwidth` in B/s; both are positive.
 """
 
 
@@ -1307,12 +1255,12 @@ assert mfu_limit([widening], *h100_roof) == 1 > fastest[1] / h100_sxm.peak[torch
 
 # %% [markdown]
 r"""
-### From ReLU to a matrix-vector product on your machine (optional)
+### Four memory-bound operations on your machine (optional)
 
-As long as an operation is memory-bound, its FLOP/s are its intensity times the bandwidth. So the *ratio* of two
-operations' FLOP/s should be the ratio of their intensities, whatever the bandwidth is: 2 for the dot product and the
-ReLU, 4 for the matrix-vector product and the ReLU, and 20 for the GELU and the ReLU. These ratios hold for any dtype;
-on a CPU we use float32.
+Is a ReLU no faster than a GELU on your machine, too? If both are memory-bound, the FLOP/s of each equal its intensity
+times the bandwidth. So the *ratio* of their FLOP/s is the ratio of their intensities, 20, whatever the bandwidth is. In
+the same way, we expect the dot product to reach 2 times the FLOP/s of the ReLU, and the matrix-vector product 4 times.
+These ratios hold for any dtype; on a CPU we use float32.
 """
 
 # %% tags=["timed"]
@@ -1352,18 +1300,21 @@ del v, u, result, square
 r"""
 The dot product and the matrix-vector product may do better than predicted: they hardly write anything, and on a CPU a
 byte written can cost more than a byte read. If the GELU takes about as long as the ReLU, it's memory-bound here, too.
-On a CPU the GELU may take longer: if a CPU does such operations slowly compared with its bandwidth, its ridge point for
-them is below the GELU's intensity, and the GELU is compute-bound. Even then, expect a factor far below 20.
+On a CPU the GELU may take longer: if the CPU's peak for such operations is low relative to its bandwidth, its ridge
+point for them is below the GELU's intensity, and the GELU is compute-bound. Even then, expect it to take far less than
+20 times as long.
 
 *Try it yourself:* reduce `n` to $2^{16}$ and `matrix` to 256, so that everything fits into a cache. Which ratios
 change, and why?
 
 ## 7 · Your machine's roofline
 
-Four operations test the roofline: an addition, a matrix times a vector, a small multiplication, and a large one. Your
-functions predict their speeds from the machine's peak and bandwidth.
+We'll test the roofline with four operations: an addition, a matrix-vector product, a small matrix multiplication, and a
+large one. Your functions predict their speeds from the machine's peak (or ceiling) and bandwidth.
 
-**Predict.** By what factor do the FLOP/s of the large multiplication exceed those of the addition?
+**Predict.** By what factor do the FLOP/s of the large multiplication exceed those of the addition? (In bfloat16 on a
+GPU, in float32 on a CPU. Section 4 printed the peak or ceiling. For the bandwidth, assume 20 GB/s on a CPU or 3,350
+GB/s on an H100.)
 """
 
 # %%
@@ -1441,17 +1392,18 @@ assert math.isclose(
 
 # %% [markdown]
 r"""
-The addition and the matrix-vector product are near the slope: they're limited by memory and reach a small share of the
-peak. (They may even be slightly *above* the slope, because we measured the bandwidth with a copy, which writes a larger
-share of its bytes, and writing can cost more than reading.) The large multiplication should be close to the flat roof.
-The small one may be far *below* the roofline, because starting it takes longer than the work, or above the slope,
+The addition and the matrix-vector product should be near the slope: they're limited by memory and reach a small share
+of the peak. (They may even be slightly *above* the slope, because we measured the bandwidth with a copy, which writes a
+larger share of its bytes, and writing can cost more than reading.) The large multiplication should be close to the flat
+roof. The small one may be far *below* the roofline, because starting it takes longer than the work, or above the slope,
 because 64 × 64 numbers stay in the cache. The roofline model ignores both effects.
 
-So *how fast could it be?* As fast as the roofline allows at its intensity. *How fast is it?* That's the filled marker.
+So *how fast could it be?* As fast as the roofline allows at the operation's intensity. *How fast is it?* That's the
+filled marker.
 
-Now use the explorer below to move a product `[m, k] @ [k, n]` under the roof of your machine or of any card. Think of $m$
-as the number of tokens processed together and of $k$ and $n$ as the sides of a weight matrix. How large must $m$ be for
-it to be compute-bound here, and on an H100? And why is no $m$ large enough on the H100 if $k = 16$?
+In the explorer below, you can move a product `[m, k] @ [k, n]` under the roof of your machine or of any card. Think of
+$m$ as the number of tokens processed together and of $k$ and $n$ as the sides of a weight matrix. How large must $m$ be
+for the product to be compute-bound here, and on an H100? And why is no $m$ large enough on the H100 if $k = 16$?
 """
 
 # %% tags=["timed"]
@@ -1465,11 +1417,83 @@ roofline.explore(dots, card=here).predicted(
 
 # %% [markdown]
 r"""
+## 8 · Sparse weights (optional)
+
+An H100's peak is twice as high for weights with 2:4 sparsity (section 4), and such weights take less memory, too: of
+each group of four, the hardware stores only two values and, for each of them, two bits for its position. The tensor
+cores use the positions to pick the two inputs that belong to these values.
+
+But where do you get such weights? Not easily in training: each step changes all weights, so zeros don't stay zeros, and
+the backward pass multiplies by the *transposed* weights, whose groups of four run along the other dimension. So you
+make them afterward, for *inference*, the use of a trained model (lecture 13): train a dense model, set half of its
+weights to zero (this is called *pruning*), and train a little more to repair the damage (Mishra and others, 2021,
+arXiv:2104.08378).
+
+### Exercise 5.7 · Prune to 2:4 (optional) &nbsp; ★★☆ &nbsp; 15 minutes
+
+Write `prune_2_4(w)`. It returns a copy of `w` in which, of every four neighbors along the last dimension (elements 0–3,
+4–7, …), the two with the largest *magnitude* are kept and the other two are zero. `w` has any floating-point dtype of
+at least 16 bits, and the result has the same dtype. `w` may have any number of leading dimensions, or none, and any
+strides, but no dimension of size 0, and all its numbers are finite. Don't change `w`. If the size of the last dimension
+isn't a multiple of four, raise a `ValueError`. (If magnitudes are equal, keep whichever you like, but exactly two.)
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "prune_2_4", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def prune_2_4(w: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
+    """w with the two smallest magnitudes of every four neighbors along the last dimension set to zero."""
+    ### BEGIN SOLUTION
+    n = w.shape[-1]
+    if n % 4:
+        raise ValueError(f"the last dimension must be a multiple of 4, got {n}")
+    fours = w.reshape(-1, 4)
+    smallest = fours.abs().topk(2, largest=False).indices
+    return fours.scatter(1, smallest, 0).reshape(w.shape)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_prune_2_4", "locked": true}
+check("prune_2_4")
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Make the groups of four a dimension of their own: <code>w.reshape(-1, 4)</code>. Then find, in each row, where the two smallest magnitudes are.</details>
+<details><summary>Hint 2</summary><code>topk</code> also returns the positions of the values that it finds, and it can find the smallest. <code>scatter</code> returns a copy with other values at the positions that you give it. Reshape back.</details>
+<details><summary>What it should look like</summary>
+
+```
+w            1  -9   2   3 │ 16  15  14 -13
+prune_2_4    0  -9   0   3 │ 16  15   0   0
+```
+
+</details>
+
+**Why it matters.** This pruning is the price of 1,979 TFLOP/s instead of 989.
+
+How much damage does pruning do? The next cell prunes random weights and compares the outputs:
+"""
+
+# %%
+torch.manual_seed(0)
+weights, inputs = torch.randn(512, 512), torch.randn(64, 512)
+sparse = prune_2_4(weights)
+energy = (sparse**2).sum() / (weights**2).sum()
+error = ((inputs @ sparse.T - inputs @ weights.T).norm() / (inputs @ weights.T).norm()).item()
+print(
+    f"the kept half of the weights has {energy:.0%} of the sum of squares; the outputs change by {error:.0%}"
+)
+
+assert (sparse == 0).float().mean() == 0.5
+assert (2 * 16 + 2 * 2) / (4 * 16) == 0.5625  # of the dense bytes: two values, two positions
+assert 0.86 < energy < 0.88 and 0.35 < error < 0.38
+
+# %% [markdown]
+r"""
 ## Takeaways
 
 **Mechanics.** `[B, D] @ [D, K]` takes 2·B·D·K FLOPs. A forward pass takes 2 × tokens × parameters, plus $4T^2d$ per
 layer and sequence for attention. To measure time, use warm-up, synchronization, repetition and random data; report the
-median and the spread. MFU is model FLOPs per second divided by the *dense* peak of the *dtype in use*. The roof is
+median and the spread. MFU is model FLOPs per second divided by the *dense* peak of the *dtype in use*. The roofline is
 min(peak, intensity × bandwidth).
 
 **Mindset.** Predict first: FLOPs, bytes, the limit, the seconds. Then measure. If the two differ by a factor of two,

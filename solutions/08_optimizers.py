@@ -9,10 +9,9 @@ r"""
 
 The backward pass gives us a gradient for each parameter. An **optimizer** is the algorithm that turns gradients into
 changes to the parameters. All optimizers but the simplest remember something about earlier gradients. This optimizer
-state can be larger than the model itself. In this lecture you'll write optimizers, AdamW among them, see what their
-state is good for, and account for what they cost in bytes and FLOPs. By the end you'll have predicted every byte that a
-training step of a small Transformer needs, trained that Transformer with your own AdamW, and measured the same number
-of bytes in memory.
+state can be larger than the model itself. In this lecture you'll write optimizers, AdamW among them, and account for
+their bytes and FLOPs. By the end you'll have predicted, to the byte, the parameters, gradients, optimizer state and
+activations of a small Transformer, and measured the same numbers while your own AdamW trains it.
 """
 
 # %%
@@ -94,7 +93,7 @@ Each of PyTorch's optimizers is a `torch.optim.Optimizer`. You need to know four
 - `param_groups` is a list of dicts. Each contains `"params"` and its own settings, such as `"lr"`. Groups may have
   different settings, and settings may *change between steps*; that's how the learning rate can follow a schedule during
   training (lecture 09).
-- `state` is what the optimizer remembers, a dict for each parameter. SGD remembers nothing.
+- `state` holds what the optimizer remembers, in a dict for each parameter. Plain SGD remembers nothing.
 - `step()` changes each parameter *in place*, using its `.grad`.
 - `zero_grad()` clears the gradients, since the next `backward()` would add to them (lecture 06).
 """
@@ -120,11 +119,11 @@ assert len(optimizer.state) == 0  # nothing to remember
 r"""
 ### No gradient, or a gradient of zero?
 
-`zero_grad()` can do two things: set each `.grad` to `None` (`set_to_none=True`, the default), or keep the tensors and
-fill them with zeros. These differ in two ways. First, `None` frees the memory until the next backward pass. Second, an
-optimizer *skips* a parameter without a gradient, but it updates one whose gradient is zero: weight decay (a pull toward
-zero, section 4) still shrinks it, and gradients remembered from earlier steps still move it. The next cell shows both
-differences, the second with weight decay.
+`zero_grad()` can do one of two things: set each `.grad` to `None` (`set_to_none=True`, the default), or keep the
+tensors and fill them with zeros. These differ in two ways. First, `None` frees the memory until the next backward pass.
+Second, an optimizer *skips* a parameter without a gradient, but it updates one whose gradient is zero: weight decay (a
+pull toward zero, section 4) still shrinks it, and gradients remembered from earlier steps still move it. The next cell
+shows both.
 """
 
 # %% tags=["item-81", "error-9"]
@@ -151,8 +150,8 @@ assert freed == 4 * 512 * 512
 
 # %% [markdown]
 r"""
-Parameters without a gradient aren't rare: think of frozen layers, or of a part of the model that this
-batch didn't use. Your own optimizers have to skip them.
+Frozen layers have no gradients, and neither do parts of a model that a batch doesn't use. Your own optimizers have to
+skip them.
 
 *Try it yourself:* in a new cell, give a parameter to `torch.optim.SGD` with `momentum=0.9` (it then remembers earlier
 gradients, section 2), and take a step with a gradient of ones. How far does it move in a second step, after each kind
@@ -205,10 +204,11 @@ parameters and two curvatures:
 $$\text{loss} = \tfrac12 \left( 1 \cdot p_1^2 + 100 \cdot p_2^2 \right)$$
 
 This is a long, narrow valley: the curvature across it is a hundred times the curvature along it. One learning rate has
-to work for *both* directions. Across the valley, any rate above $2/100$ diverges (section 1). Along it, a step with
-that rate covers only a fiftieth of the remaining distance. The best compromise is $2 / (1 + 100)$. We start at
-$(-9, 2)$ and count the steps until the loss is a ten-thousandth of its initial value, which means that the distance has
-shrunk to a hundredth.
+to work for *both* directions. Across the valley, gradient descent *diverges* at any rate above $2/100$: each step takes
+it farther from the minimum (section 1). Along the valley, a step with that rate covers only a fiftieth of the remaining
+distance. The best compromise is $2 / (1 + 100)$. With it, both coordinates shrink by the same factor in each step. We
+start at $(-9, 2)$ and count the steps until each coordinate has shrunk to a hundredth, so that the loss is a
+ten-thousandth of its initial value.
 
 **Predict.** How many steps does gradient descent take with that learning rate?
 """
@@ -296,14 +296,13 @@ assert math.isclose(direction.item(), 1 / (1 - 0.9), rel_tol=1e-5)  # it builds 
 state_of = {}
 for k in range(200):
     direction = momentum_direction(torch.tensor((-1.0) ** k), state_of, mu=0.9)
-assert math.isclose(
-    abs(direction.item()), 1 / (1 + 0.9), rel_tol=1e-5
-)  # it cancels to about half
+assert math.isclose(abs(direction.item()), 1 / (1 + 0.9), rel_tol=1e-5)  # about half
 
 # %% [markdown]
 r"""
-For a long, quadratic valley the best settings are known (Polyak, 1964). If $\kappa$ is the condition number, they are
-$\mu = \big(\tfrac{\sqrt\kappa - 1}{\sqrt\kappa + 1}\big)^2$ and, here, $\text{lr} = 4 / (\sqrt{1} + \sqrt{100})^2$.
+For a quadratic loss such as this one, the best settings are known (Polyak, 1964). If $\kappa$ is the condition number,
+they are $\mu = \big(\tfrac{\sqrt\kappa - 1}{\sqrt\kappa + 1}\big)^2$ and, here, $\text{lr} = 4 / (\sqrt{1} +
+\sqrt{100})^2$.
 """
 
 # %%
@@ -327,8 +326,8 @@ for point in with_momentum[:10]:
 # %% [markdown]
 r"""
 Momentum needs about a fifth of the steps, and the advantage grows with the condition number: in the long run the number
-of steps is proportional to $\sqrt\kappa$, not to $\kappa$. (Here momentum saves less than a factor of
-$\sqrt{100} = 10$, because the path is short and momentum first has to build up.)
+of steps is proportional to $\sqrt\kappa$, not to $\kappa$. (Here momentum saves less than a factor of $\sqrt{100} =
+10$, because the path is short and momentum first has to build up.)
 
 *Try it yourself:* in a new cell, set `STEEP = 400.0`, compute the best settings again, and count the steps. What's the
 ratio now? (Set it back afterward.)
@@ -344,33 +343,32 @@ it sums the squares of all gradients so far, and divides the gradient by the squ
 $$s \leftarrow s + g^2 \qquad\qquad p \leftarrow p - \text{lr} \cdot \frac{g}{\sqrt{s} + \varepsilon}$$
 
 All of this is elementwise, so each parameter is treated separately. If its gradients are large, its effective learning
-rate becomes small; if a parameter rarely gets a gradient, it takes large steps when it does. The tiny number
-$\varepsilon$ prevents a division by zero.
+rate becomes small; if it rarely gets a gradient, it takes large steps when it does. The tiny number $\varepsilon$
+prevents a division by zero.
 
 > **Trap: sum or average?** You may read that AdaGrad divides by the root of the *average* of the squared gradients,
 > next to code that says `g2 += grad**2`. Suppose all gradients are 1. How long is the hundredth step with a sum, and
-> how long with an average? Which of the two slows down over time? Decide before you run the next cell.
+> how long with an average? Which of the two slows down over time? Decide before you look at the next cell.
 """
 
-# %% tags=["error-9"]
+# %% tags=["error-9", "folded"]
 summed, averaged = 0.0, 0.0
 for k in range(1, 101):
     summed += 1.0**2
     averaged += (1.0**2 - averaged) / k  # the mean of k squares
     assert math.isclose(1 / math.sqrt(summed), 1 / math.sqrt(k))
 assert math.isclose(1 / math.sqrt(summed), 0.1)  # the hundredth step: a tenth of the first
-assert math.isclose(
-    1 / math.sqrt(averaged), 1.0
-)  # an average does not depend on the number of steps
+assert math.isclose(1 / math.sqrt(averaged), 1.0)  # the hundredth is as long as the first
 
 # %% [markdown]
 r"""
-AdaGrad *sums*, and that's essential: if the gradients keep their size, step $k$ scales as $1/\sqrt{k}$, so the steps
-shorten by themselves. (With an average in which older squares fade, you get RMSProp, which we'll meet below.)
+AdaGrad *sums*, and that's essential: if the gradients keep their size, the length of step $k$ is proportional to
+$1/\sqrt{k}$, so the steps get shorter on their own.
 
 > **Trap: where is $\varepsilon$?** Outside the root, as above, or inside: $g / \sqrt{s + \varepsilon}$? Both are in use
-> under the same name: PyTorch's Adagrad puts it outside, Keras's inside. Inside the root, $\varepsilon$ is added to a
-> *square*.
+> under the same name: PyTorch's Adagrad puts it outside,
+> [Keras's](https://github.com/keras-team/keras/blob/master/keras/src/optimizers/adagrad.py) inside. Inside the root,
+> $\varepsilon$ is added to a *square*.
 
 **Predict.** Let $\varepsilon = 10^{-5}$, and let the first gradient be $10^{-4}$. What's the ratio of the first step
 with $\varepsilon$ outside the root to the first step with $\varepsilon$ inside?
@@ -449,8 +447,9 @@ r"""
 <details><summary>Hint 1</summary>Use the loops from 8.1, and start each parameter's update with <code>state = self.state[p]</code>. If it has no <code>"sum"</code> yet, start with <code>torch.zeros_like(p)</code>.</details>
 <details><summary>Hint 2</summary>First add the square, then divide: the first step is lr · g / (|g| + eps), so nearly lr, whatever the gradient.</details>
 
-**Why it matters.** AdaGrad is an early member of a family, and the worked example in lecture 2 of Stanford's CS336. You
-can use yours instead of PyTorch's in the next cell.
+**Why it matters.** AdaGrad is an early member of the family that leads to AdamW, and it's the worked example in lecture
+2 of Stanford's CS336 ([2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py)). You can
+use yours instead of PyTorch's in the next cell.
 
 ### AdaGrad in the valley, and RMSProp
 
@@ -490,8 +489,9 @@ assert math.isclose(moves[-1], 1, rel_tol=1e-4)  # and it does not slow down
 
 # %% [markdown]
 r"""
-Look at the first step: it's ten times as long as the last one. The average starts at zero, which says nothing about the
-gradients. RMSProp ignores this; the next optimizer doesn't.
+Look at the first step: it's ten times as long as the last one. The average starts at zero, so at first it's much
+smaller than the squares that it averages, and dividing by its root makes the steps too long. The next optimizer
+corrects this.
 
 *Try it yourself:* print `moves` for `beta=0.9`. After how many steps has it forgotten the start?
 
@@ -514,9 +514,7 @@ In the first step $\hat m = g$ and $\hat v = g^2$. So each parameter moves by lr
 
 # %%
 beta1, beta2 = 0.9, 0.999
-uncorrected = (1 - beta1) / math.sqrt(
-    1 - beta2
-)  # m / √v after the first step; corrected, it is 1
+uncorrected = (1 - beta1) / math.sqrt(1 - beta2)  # m / √v; corrected, it is 1
 print(f"without bias correction, the first step is {uncorrected:.2f} times as long")
 assert round(uncorrected, 2) == 3.16
 assert round(1 - beta2**1_000, 2) == 0.63
@@ -537,9 +535,9 @@ add up to only 0.63.
 
 A model with large weights can react strongly to small changes in its input, so we often want weights to stay small.
 **Weight decay** shrinks weights a little in each step. There are two ways to do it. *L2 regularization* adds
-$\tfrac{\lambda}{2} p^2$ to the loss, which adds $\lambda p$ to the gradient. *Decoupled* weight decay doesn't touch the
-gradient and multiplies $p$ by $1 - \text{lr} \cdot \lambda$. For plain SGD these are the same. For Adam they aren't:
-Adam divides by the size of the gradient, and with L2 the decay is part of the gradient.
+$\tfrac{\lambda}{2} p^2$ to the loss, which adds $\lambda p$ to the gradient. *Decoupled* weight decay leaves the
+gradient alone and instead multiplies $p$ by $1 - \text{lr} \cdot \lambda$. For plain SGD these are the same. For Adam
+they aren't: Adam divides by the size of the gradient, and with L2 the decay is part of the gradient.
 
 **Predict.** A weight is 1 and its gradient is zero. *Adam* with L2 takes one step from there, once with a decay of 0.1
 and once with a decay of 0.001. What's the ratio of the two steps, larger decay to smaller?
@@ -581,8 +579,9 @@ assert abs(adam) < 1e-6 and math.isclose(adamw, 0.1 * 0.1)
 # %% [markdown]
 r"""
 A hundred times the decay makes no difference at all: here the decay is the whole gradient, and $\lambda$ cancels. With
-a real gradient, the decay is divided by that gradient's size, so weights with large gradients hardly shrink. **AdamW**
-(Loshchilov and Hutter, 2017) is Adam with decoupled weight decay, which shrinks all weights by the same factor.
+a real gradient, Adam divides the decay by that gradient's size, so weights with large gradients hardly shrink.
+**AdamW** (Loshchilov and Hutter, 2017) is Adam with decoupled weight decay, which shrinks all weights by the same
+factor.
 
 ### Exercise 8.3 · AdamW &nbsp; ★★★ &nbsp; 20 minutes
 
@@ -641,21 +640,18 @@ check("AdamW")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Use AdaGrad's loops. If <code>self.state[p]</code> is empty, put 0 and two tensors of zeros there; then increase the step.</details>
+<details><summary>Hint 1</summary>Use the loops from 8.1. If <code>self.state[p]</code> is empty, put 0 and two tensors of zeros there; then increase the step.</details>
 <details><summary>Hint 2</summary>The averages change in place: <code>m.mul_(beta1).add_(p.grad, alpha=1 - beta1)</code>. The corrected ones are new tensors: <code>m / (1 - beta1**t)</code>. Don't store those.</details>
 
 **Why it matters.** You'll train the capstone's Transformer with AdamW. There are many ways to get it wrong, and none of
-them raises an error.
-
-### Your AdamW and PyTorch's (optional)
-
-Let's compare your AdamW with PyTorch's on a model in which only the matrices decay:
+them raises an error. So the next cell compares your AdamW with PyTorch's: it trains a copy of the same model with each
+for 20 steps, with weight decay on the matrices and none on the biases.
 """
 
 
-# %% tags=["item-80"]
+# %% tags=["item-80", "folded"]
 def two_groups(model: nn.Module) -> list[dict[str, Any]]:
-    """Matrices decay; biases do not, as is usual."""
+    """Weight decay for the matrices, none for the biases."""
     matrices = [p for p in model.parameters() if p.dim() > 1]
     others = [p for p in model.parameters() if p.dim() == 1]
     return [{"params": matrices, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
@@ -673,11 +669,17 @@ for _ in range(20):
         optimizer.zero_grad()
         (model(inputs) - 1).square().mean().backward()
         optimizer.step()
-for a, b in zip(mine.parameters(), theirs.parameters(), strict=True):
-    assert torch.allclose(a, b, rtol=1e-3, atol=1e-5)
+pairs = list(zip(mine.parameters(), theirs.parameters(), strict=True))
+same = all(torch.allclose(a, b, rtol=1e-3, atol=1e-5) for a, b in pairs)
+print(f"the parameters are the same after 20 steps: {same}")
+assert same
+assert all(their_adamw.defaults[name] == value for name, value in my_adamw.defaults.items())
 
 # %% [markdown]
 r"""
+Which settings should you use? The defaults in your `__init__` are PyTorch's. Tune the learning rate first: it scales
+every step, and the weight decay, too.
+
 ### One family
 
 You can think of these as one optimizer with parts switched on or off:
@@ -696,12 +698,13 @@ You can think of these as one optimizer with parts switched on or off:
 r"""
 ### What the state is good for, in a picture (optional)
 
-We'll run four optimizers, two of them yours, in the narrow valley. Then we rotate *the same* valley by 45° and start
+Let's watch four optimizers, two of them yours, in the narrow valley. Then we rotate *the same* valley by 45° and start
 from the same place in it. For SGD and momentum that makes no difference, because nothing in their formulas refers to
-the axes. AdaGrad and AdamW have a learning rate for each parameter, which means for each *axis*.
+the axes. AdaGrad and AdamW have a learning rate for each parameter, which means for each *axis*. In the rotated valley,
+the steep direction dominates the gradients of *both* parameters, so both get about the same learning rate.
 
-**Predict.** AdaGrad needs 26 steps in the valley that runs along an axis. How many does it need in the rotated one?
-(There, the steep direction dominates the gradients of *both* parameters.)
+**Predict.** In the valley that runs along an axis, SGD needs 231 steps and AdaGrad 26. How many does AdaGrad need in
+the rotated one?
 """
 
 # %%
@@ -730,7 +733,8 @@ straight, rotated = steps_taken["along an axis"], steps_taken["rotated by 45°"]
 reconcile("AdaGrad in the rotated valley", guess, rotated["AdaGrad"], "steps")
 
 assert straight["AdaGrad"] == 26 and rotated["AdaGrad"] > 10 * straight["AdaGrad"]
-assert rotated["AdamW"] > 2 * straight["AdamW"]
+assert rotated["AdaGrad"] > rotated["SGD"] and rotated["AdamW"] > 3 * straight["AdamW"]
+assert straight["SGD"] == 231
 assert rotated["SGD"] == straight["SGD"] and rotated["momentum"] == straight["momentum"]
 
 
@@ -758,10 +762,10 @@ plots.show(
 
 # %% [markdown]
 r"""
-(Only the first 60 points of each path are drawn.) In the rotated valley AdaGrad and AdamW are much slower: both
-parameters get about the same learning rate there. Is that only because the learning rates that we chose don't suit this
-valley? Let's give each optimizer the best of four learning rates in the rotated valley, and also run AdamW without its
-first moment ($\beta_1 = 0$):
+(Only the first 60 points of each path are drawn.) In the rotated valley AdaGrad is even slower than SGD, and AdamW
+takes more than three times as many steps as in the valley that runs along an axis. Did we just choose bad learning
+rates for this valley? Let's give both optimizers the best of four, and also run AdamW without its first moment
+($\beta_1 = 0$):
 """
 
 
@@ -787,15 +791,15 @@ assert at_best["AdamW"] < 1.5 * straight["AdamW"]
 
 # %% [markdown]
 r"""
-Dividing by the size of each parameter's gradients doesn't help if the valley runs *diagonally*, at any of these
-learning rates. Momentum does help, and AdamW has both. Dividing helps a great deal where the gradients' sizes differ
-*from one parameter to the next*, as they do in language models, where biases, norms and the embeddings of rare tokens
-get gradients of very different sizes. But don't conclude too much from such a picture. Each optimizer needs its own
-learning rate, comparing optimizers at a single learning rate proves nothing, and none of this says which one trains
-*your* model best.
+With a better learning rate AdamW is fast again, but only thanks to its first moment, which works like momentum.
+Dividing by the size of the gradients is of little use if the valley runs *diagonally*. It's a great help if the sizes
+differ *from one parameter to the next*, as they do between the embeddings of a rare and a common token.
 
-Now rotate the valley yourself, and drag the start. With a steepness ratio of 15, above which learning rate does SGD
-diverge? How much of AdaGrad's advantage is left when you rotate the valley by only 6°?
+But don't read too much into such a picture. Each optimizer needs its own learning rate, so comparing optimizers at a
+single one proves nothing, and none of this says which optimizer trains *your* model best.
+
+Now rotate the valley yourself, and drag the starting point. With a steepness ratio of 15 (that's the condition number),
+above which learning rate does SGD diverge? How much of AdaGrad's advantage is left if you rotate the valley by only 6°?
 """
 
 # %%
@@ -870,7 +874,8 @@ r"""
 <details><summary>Hint 2</summary>How many bytes does a tensor take? (Lecture 01.) Before you ask a value for its size, check that it's a tensor.</details>
 
 **Why it matters.** The optimizer state is easy to forget when you add up the memory of a training step. Now you can
-compute it for almost any optimizer. Here it is for a 1,024 × 512 matrix in float32:
+compute it for almost any optimizer (section 9 has some that store less). Here it is for a 1,024 × 512 matrix in
+float32:
 """
 
 
@@ -898,188 +903,15 @@ assert kept_for(lambda p: torch.optim.RMSprop(p), rows, columns) == 4 * n + 4
 
 # %% [markdown]
 r"""
-### Optimizers that store less (optional)
-
-AdamW stores eight bytes for each four-byte parameter: its state is twice as large as the model. Here are two more
-optimizers that get by with less.
-
-- **Lion** (Chen and others, 2023) keeps one average, mixes it with the new gradient, and takes the *sign*. Each
-  parameter moves by exactly lr, so Lion doesn't need a second average to determine how far. Its state is half of
-  AdamW's.
-- **Adafactor** (Shazeer and Stern, 2018) keeps no average of the gradients. It doesn't keep the matrix of averaged
-  squares either, only *the mean of each of its rows and of each of its columns*. For an $n \times k$ matrix that's
-  $n + k$ numbers instead of $n \cdot k$. From the row means $r_i$, the column means $c_j$, and the mean $\bar r$ of the
-  row means, it estimates the entry in row $i$ and column $j$ as $r_i c_j / \bar r$. This is exact if all rows of the
-  matrix are multiples of a single row (its *rank* is then 1); otherwise it's an estimate that has the right row and
-  column means.
-"""
-
-
-# %%
-class Lion(torch.optim.Optimizer):
-    """Keeps one average; moves by the sign of its mix with the gradient."""
-
-    def __init__(
-        self, params: Iterable[Any], lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99)
-    ) -> None:
-        super().__init__(params, defaults={"lr": lr, "betas": betas})
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        """One step."""
-        for group in self.param_groups:
-            beta1, beta2 = group["betas"]
-            for p in group["params"]:
-                if p.grad is None:
-                    continue
-                m = self.state[p].setdefault("exp_avg", torch.zeros_like(p))
-                p -= group["lr"] * torch.sign(beta1 * m + (1 - beta1) * p.grad)
-                m.mul_(beta2).add_(p.grad, alpha=1 - beta2)
-
-
-w = nn.Parameter(torch.zeros(3))
-w.grad = torch.tensor([1_000.0, -0.001, 0.0])
-Lion([w], lr=0.5).step()
-assert w.tolist() == [-0.5, 0.5, 0.0]
-assert kept_for(lambda p: Lion(p), rows, columns) == 4 * n
-
-torch.manual_seed(0)
-squares = torch.randn(rows, columns, dtype=torch.float64) ** 2
-r, c = squares.mean(dim=1), squares.mean(dim=0)  # what Adafactor keeps
-guessed = torch.outer(r, c) / r.mean()
-assert torch.allclose(guessed.mean(dim=1), r) and torch.allclose(guessed.mean(dim=0), c)
-assert not torch.allclose(guessed, squares)
-rank_one = torch.outer(r, c)
-kept_r, kept_c = rank_one.mean(dim=1), rank_one.mean(dim=0)
-assert torch.allclose(torch.outer(kept_r, kept_c) / kept_r.mean(), rank_one)  # exact
-
-factored = kept_for(lambda p: torch.optim.Adafactor(p), rows, columns)
-assert factored == 4 * (rows + columns) + 4
-print(f"for {n:,} parameters: AdamW keeps {mine_keeps:,} B, Adafactor {factored:,} B")
-
-# %% [markdown]
-r"""
-Adafactor keeps 6,148 bytes where AdamW keeps 4 million. (A vector can't be factored, so for biases and norms it keeps
-the full average.)
-
-*Try it yourself:* run Lion in the narrow valley, `go_down(lambda p: Lion(p, lr=0.1))`. How far does it move in each
-step, at the start and near the minimum?
-
-### Exercise 8.5 · How much memory is left? (optional) &nbsp; ★☆☆ &nbsp; 5 minutes
-
-Write `room_left(shapes, memory)`. For each of six optimizers, it returns how many of the `memory` bytes are left for
-activations when a model whose parameters have these shapes is trained in float32. Parameters, gradients and state are
-all float32. Ignore step counters, which take a few bytes per tensor. If there isn't enough memory, the number is
-negative: that many bytes are missing. Return a dict with the keys
-
-- `"SGD"`: no state; `"momentum"`, `"AdaGrad"` and `"Lion"`: one number per parameter; `"AdamW"`: two;
-- `"Adafactor"`: for a matrix, one per row and one per column; for a vector, one for each of its numbers.
-
-Each shape belongs to a matrix or a vector: it has two dimensions or one.
-"""
-
-
-# %% nbgrader={"grade": false, "grade_id": "room_left", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def room_left(shapes: Sequence[tuple[int, ...]], memory: int) -> dict[str, int]:
-    """Bytes left for activations, by optimizer, all in float32."""
-    ### BEGIN SOLUTION
-    parameters = sum(math.prod(shape) for shape in shapes)
-    factored = sum(sum(shape) for shape in shapes)  # rows + columns; of a vector, all
-    kept = {
-        "SGD": 0,
-        "momentum": parameters,
-        "AdaGrad": parameters,
-        "Lion": parameters,
-        "AdamW": 2 * parameters,
-        "Adafactor": factored,
-    }
-    return {name: memory - 4 * (2 * parameters + state) for name, state in kept.items()}
-    ### END SOLUTION
-
-
-# %% nbgrader={"grade": true, "grade_id": "test_room_left", "locked": true}
-check("room_left")
-
-# %% [markdown]
-r"""
-<details><summary>Hint 1</summary>Add up two things over all shapes: the parameters, and what Adafactor keeps. <code>math.prod</code> multiplies the sizes of a shape.</details>
-<details><summary>Hint 2</summary>Rows plus columns is the <em>sum</em> of a matrix's shape. And the sum of a vector's shape?</details>
-
-**Why it matters.** If nothing is left for activations, no batch is small enough. Find that out before you rent a card.
-
-### Llama 3 8B on one card (optional)
-
-Let's apply your `room_left` to Llama 3 8B, with the shapes from lecture 06, in float32, on an 80 GB card and on a 141
-GB card:
-"""
-
-# %%
-layers, d, kv, hidden, vocab = 32, 4_096, 1_024, 14_336, 128_256
-one_layer = [
-    (d, d),
-    (d, kv),
-    (d, kv),
-    (d, d),
-    (d, hidden),
-    (d, hidden),
-    (hidden, d),
-    (d,),
-    (d,),
-]
-llama = one_layer * layers + [(vocab, d), (d, vocab), (d,)]
-n = sum(math.prod(shape) for shape in llama)
-assert n == 8_030_261_248
-
-h100, h200 = (hardware.ACCELERATORS[name].memory_bytes or 0 for name in ("H100 SXM", "H200"))
-left = {"80 GB": room_left(llama, h100), "141 GB": room_left(llama, h200)}
-for name in left["80 GB"]:
-    rooms = ", ".join(f"{readable(left[card][name], 'B'):>8} of {card}" for card in left)
-    print(f"{name:>9}: left {rooms}")
-fits = [name for name, room in left["80 GB"].items() if room > 0]
-print(f"on 80 GB, {len(fits)} of the six leave any memory")
-
-assert set(fits) == {"SGD", "Adafactor"}
-assert all(room > 0 for room in left["141 GB"].values())
-assert round(left["141 GB"]["AdamW"] / 1e9, 1) == 12.5
-assert round((h100 - left["80 GB"]["AdamW"]) / n) == 16  # bytes per parameter
-
-# %%
-by_name = dict(sorted(left["80 GB"].items(), key=lambda item: -item[1]))
-bars = {
-    name: {
-        "parameters": 4 * n,
-        "gradients": 4 * n,
-        "optimizer state": h100 - room - 8 * n,
-    }
-    for name, room in by_name.items()
-}
-finding = (
-    "Llama 3 8B in float32: on an H100 only SGD and Adafactor leave memory for activations"
-)
-plots.show(
-    plots.memory_stacks(
-        bars, limits={"H100: 80 GB": h100, "H200: 141 GB": h200}, title=finding
-    ),
-    alt=f"{finding}. Bars of parameters, gradients and optimizer state, 32 GB each for the first two. SGD and "
-    "Adafactor need 64 GB, momentum, AdaGrad and Lion 96 GB, AdamW 128 GB; an H200 with 141 GB holds all.",
-)
-
-# %% [markdown]
-r"""
-On the 80 GB card, only SGD and Adafactor leave any memory for activations. So people split the state among several
-cards (lecture 12), store it in fewer bits, or store less of it. The last bar, AdamW's, is lecture 00's rule of thumb at
-work: 16 bytes per parameter in float32, 4 + 4 + 8. It doesn't include activations. Those come next.
-"""
-
-# %% [markdown]
-r"""
 ## 6 · The whole step, to the byte
 
-A training step needs four kinds of memory: parameters, gradients, optimizer state, and activations. The first three
-depend only on the model and the optimizer. The activations grow with the batch.
+A training step keeps four kinds of tensors in memory: parameters, gradients, optimizer state, and activations. The
+first three depend only on the model and the optimizer. The activations grow with the batch.
 
-We'll use the example in lecture 2 of Stanford's CS336 (spring 2025): a chain of $L$ linear layers, $[B, D] \to [B, D]$,
-and a head that turns each of the $B$ vectors into one number. There are no biases. The loss is the mean squared error.
+We'll use the example in lecture 2 of Stanford's CS336
+([2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py)): a chain of $L$ linear layers,
+$[B, D] \to [B, D]$, and a head that turns each of the $B$ vectors into one number. There are no biases. The loss is the
+mean squared error.
 """
 
 # %%
@@ -1100,8 +932,8 @@ def squared_error(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 
 # %% [markdown]
 r"""
-> **Trap: a missing tensor.** For $B = 2$, $D = 4$, $L = 2$ and AdaGrad, that lecture's formula gives: parameters
-> $D \cdot D \cdot L + D = 36$, activations $B \cdot D \cdot L = 16$, gradients 36, state 36. With 4 bytes per number
+> **Trap: a missing tensor.** For $B = 2$, $D = 4$, $L = 2$ and AdaGrad, that lecture's formula gives: parameters $D
+> \cdot D \cdot L + D = 36$, activations $B \cdot D \cdot L = 16$, gradients 36, state 36. With 4 bytes per number
 > that's $4 \cdot (36 + 16 + 36 + 36) = 496$ bytes. But autograd keeps more than 16 numbers. Which tensor does the
 > formula forget? Go through the forward pass, operation by operation, and ask for each: *which of its inputs will the
 > backward pass need?*
@@ -1138,9 +970,10 @@ Each linear layer keeps its *input*, since $\nabla w = h^\top \nabla y$ (lecture
 
 - The first layer keeps $x$, which is your batch of data. It takes $4 B D$ bytes, but they weren't allocated for this
   pass, so we count them with the data.
-- Layers 2 to $L$ and the head keep the $L$ tensors between them: $B \cdot D \cdot L$ numbers. The formula has these.
-- The *loss* keeps something too. The derivative of a square is twice what was squared, so it keeps the $B$ errors.
-  That's what the formula forgets.
+- Layers 2 to $L$ and the head each keep the output of the layer before: $L$ tensors, with $B \cdot D \cdot L$ numbers
+  in all. The formula has these.
+- The *loss* keeps something too. The derivative of $e^2$ is $2e$, so it keeps the $B$ errors. The formula forgets
+  these.
 
 Here that's only eight bytes. But a language model's loss keeps, for each token, a number for *each entry of the
 vocabulary*, which is far too much to forget (section 8).
@@ -1166,9 +999,10 @@ for name, activation in (
 
 # %% [markdown]
 r"""
-*Try it yourself:* `nn.SiLU`, `nn.Sigmoid`, `nn.Dropout(0.5)`. Guess first: what does the derivative of each need?
+*Try it yourself:* how many bytes do `nn.SiLU`, `nn.Sigmoid` and `nn.Dropout(0.5)` keep? Guess first: what does the
+derivative of each need?
 
-### Exercise 8.6 · Four kinds of memory &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 8.5 · Four kinds of memory &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `training_bytes(batch, width, layers, moments, counter)`. It returns the bytes of each kind in a training step of
 the chain above (`layers` layers of `width` × `width`, possibly none; a head of `width` × 1; no biases, no activation
@@ -1204,14 +1038,14 @@ r"""
 <details><summary>Hint 1</summary>Count numbers first and convert to bytes last. A gradient is as large as its parameter.</details>
 <details><summary>Hint 2</summary>Activations: consider one layer, the head and the loss in turn. Which tensor does the backward pass of each need, and is it data?</details>
 
-**Why it matters.** With this function you find out that a job doesn't fit *before* you submit it.
+**Why it matters.** With an account like this, you know roughly whether a run will fit *before* you start it (section 9
+says what's missing).
 
 ### Watch it happen
 
-Now let's run this step, with your AdamW: build the model, run the forward and backward passes, and update the
-parameters. `track` reports how many bytes the tensors take at each moment, and your `training_bytes` should predict
-each of these numbers exactly. (On a GPU, the first multiplication allocates a few megabytes for a library, so the cell
-runs one forward and one backward pass before it measures.)
+Now let's run this step with your AdamW. `track` reports how many bytes the tensors take at each moment, and your
+`training_bytes` should predict each of these numbers exactly. (On a GPU, the first multiplication allocates a few
+megabytes for a library, so the cell runs one forward and one backward pass before it measures.)
 """
 
 # %% tags=["item-82"]
@@ -1244,96 +1078,12 @@ for moment, (bytes_held, expected) in held.items():
 
 # %% [markdown]
 r"""
-Prediction and measurement agree in every line. Activations appear in the forward pass and *disappear* in the backward
+Prediction and measurement agree on every line. Activations appear in the forward pass and *disappear* in the backward
 pass, while the gradients appear. The optimizer state appears at the first `step()` and stays.
 
-On a GPU, `torch.cuda.memory_allocated()` would report a little more, because the allocator rounds sizes up (lecture
-01). It wouldn't include the counters of PyTorch's AdamW, which are in the CPU's memory unless you set `fused=True` or
-`capturable=True`.
-
-### The sum isn't the peak (optional)
-
-A step doesn't need all four kinds at the same time. What it needs is enough memory for its *peak*, the moment at which
-it holds the most. That can be less than the sum, since activations disappear while gradients appear. It can also be
-more, since an optimizer's formula creates temporary tensors, such as the root and the quotient. PyTorch has three
-implementations of AdamW. A loop over the parameters creates temporaries for one tensor at a time; `foreach` processes
-all tensors together, in fewer and larger operations, with temporaries for all of them; and `fused` is a single
-operation without temporaries. Here's how much extra memory a step of each needs, for a model of 8 matrices of the same
-size:
-"""
-
-# %%
-side, count = 256, 8
-extra = {}
-forms: dict[str, dict[str, bool]] = {
-    "loop": {"foreach": False},
-    "foreach": {"foreach": True},
-    "fused": {"fused": True},
-}
-for form, settings in forms.items():
-    parameters = [nn.Parameter(torch.ones(side, side, device=device)) for _ in range(count)]
-    for p in parameters:
-        p.grad = torch.ones_like(p)
-    optimizer = torch.optim.AdamW(parameters, **settings)
-    optimizer.step()  # makes the state
-    with track(device) as memory:
-        optimizer.step()
-    extra[form] = memory.peak / (4 * side**2)
-    print(f"{form:>8}: {extra[form]:.2f} × one matrix on top")
-
-assert extra["fused"] < 0.01 and 1 <= extra["loop"] < count <= extra["foreach"]
-
-# %% [markdown]
-r"""
-On a GPU `foreach` is the default, so a model that barely fits may run out of memory in its first `optimizer.step()`,
-after a forward and a backward pass that worked. Now you know two remedies, the loop (`foreach=False`) and `fused=True`.
-And where's the peak of a whole step? Here's the chain again, for two steps:
-"""
-
-
-# %%
-def peak_against_sum(batch: int, width: int, layers: int, form: str) -> tuple[float, str]:
-    """The peak of two training steps of the chain, relative to the sum of the four kinds, and where it is."""
-    x, y = torch.randn(batch, width, device=device), torch.randn(batch, 1, device=device)
-    squared_error(chain(width, layers), x, y).backward()  # warm up
-    so_far = []
-    with track(device) as memory:
-        model = chain(width, layers)
-        optimizer = torch.optim.AdamW(model.parameters(), **forms[form])
-        for _ in range(2):
-            optimizer.zero_grad()
-            loss = squared_error(model, x, y)
-            so_far.append((memory.peak, "forward"))
-            loss.backward()
-            del loss
-            so_far.append((memory.peak, "backward"))
-            optimizer.step()
-            so_far.append((memory.peak, "step"))
-    where = next(part for peak, part in so_far if peak == memory.peak)
-    return memory.peak / sum(training_bytes(batch, width, layers, 2, 4).values()), where
-
-
-peaks = {
-    (batch, form): peak_against_sum(batch, 128, 3, form)
-    for batch in (64, 4_096)
-    for form in ("fused", "foreach")
-}
-for (batch, form), (times, where) in peaks.items():
-    print(f"batch {batch:>5,}, {form:>7}: the peak is {times:.2f} × the sum, in {where}")
-
-assert peaks[64, "fused"][0] < 1 < peaks[64, "foreach"][0]
-assert peaks[64, "fused"][1] == "backward" and peaks[64, "foreach"][1] == "step"
-for form in ("fused", "foreach"):
-    assert peaks[4_096, form][0] > 1 and peaks[4_096, form][1] == "backward"
-
-# %% [markdown]
-r"""
-With a small batch, the implementation of AdamW determines where the peak is. With `foreach`, the temporaries put it in
-`step()`, above the sum of the four kinds; with `fused` it's in the backward pass, below the sum. With a large batch the
-peak is in the backward pass in both cases, because the gradients *of activations*, which belong to none of the four
-kinds, exist there for a while. So budget for the sum, and leave some room.
-
-*Try it yourself:* at which batch size does the peak move from `step()` to the backward pass?
+(`torch.cuda.memory_allocated()` reports a little more, because the allocator rounds sizes up, as you saw in lecture 01.
+The counters of PyTorch's AdamW would be missing from it: they're in the CPU's memory unless you set `fused=True` or
+`capturable=True`.)
 
 ## 7 · The work of a step
 
@@ -1371,26 +1121,26 @@ assert per_parameter == 15
 
 # %% [markdown]
 r"""
-The optimizer works once per step, however many tokens the batch has. So is its work negligible? Not with every
+The optimizer runs once per step, however many tokens the batch has. So is its work negligible? That depends on the
 optimizer.
 
 ### Muon: matrix products in the optimizer
 
-**Muon** (Jordan and others, 2024) is an optimizer for matrices: like momentum, it keeps one number per parameter, a
-running average of the gradients, but it treats this average as a matrix rather than as separate numbers. The average
-takes 4 bytes per parameter in float32, half of AdamW's state. The **singular values** of a matrix are the amounts by
-which it stretches vectors in different directions. If a few of them are much larger than the others, a step along this
-matrix follows a few directions and neglects the rest. So Muon keeps the directions and evens out the singular values.
+**Muon** (Jordan and others, 2024) is an optimizer that treats the gradients of a matrix as a matrix, not as separate
+numbers. Much like momentum, it keeps a running average of the gradients: one number per parameter, 4 bytes in float32,
+which is half of AdamW's state. The **singular values** of a matrix are the amounts by which it stretches vectors in
+different directions. If a few of them are much larger than the others, a step proportional to the matrix follows a few
+directions and neglects the rest. So Muon keeps the directions but makes all singular values about equal.
 
-Computing the singular values would be slow. Instead, Muon runs five **Newton–Schulz iterations**, each of which
-consists of a few matrix products; together, they bring all singular values roughly to 1. Muon divides the average by
-its norm (here, the square root of the sum of its squared entries), which gives $X$, and then repeats
+It doesn't compute the singular values, which would be slow. It divides the average by its *Frobenius norm* (the square
+root of the sum of its squared entries), which gives a matrix $X$, and then repeats five times:
 
 $$A = X X^\top \qquad\qquad X \leftarrow a X + (b A + c A A)\, X$$
 
-where $a = 3.4445$, $b = -4.775$ and $c = 2.0315$. With these constants, small singular values grow quickly, and all
-those above 0.01 end between 0.6 and 1.2. If $X$ has more rows than columns, Muon transposes it first, so $A$ is always
-as small as possible.
+with $a = 3.4445$, $b = -4.775$ and $c = 2.0315$. Such **Newton–Schulz iterations** bring the singular values of a
+matrix roughly to 1, by matrix products alone. With these constants, small singular values grow quickly, and all those
+that were above 0.01 end up between 0.6 and 1.2. If $X$ has more rows than columns, Muon transposes it first, so $A$ is
+always as small as possible.
 
 **Predict.** Take a matrix of 4,096 × 4,096, and count only the matrix products. How many FLOPs *per parameter* does one
 step of Muon take?
@@ -1419,12 +1169,12 @@ assert values.min() > 0.6 and values.max() < 1.2
 # %% [markdown]
 r"""
 Each iteration has three products. For an $n \times n$ matrix each of them takes $2n^3$ FLOPs, which is $2n$ per
-parameter, so five iterations take $30\,n$. That's 122,880, where AdamW takes 15.
+parameter, so five iterations take $30\,n$. That's 122,880, compared with AdamW's 15.
 
-Muon can't take every parameter. A vector has only one singular value, so there's nothing to equalize, and
+Muon isn't meant for every parameter. A vector has only one singular value, so there's nothing to equalize, and
 `torch.optim.Muon` refuses it. It accepts embedding tables and output layers, since they're matrices, but its authors
-advise against that: in their experience, these train better with AdamW. So you need two optimizers: Muon for the
-matrices of the hidden layers, AdamW for everything else.
+found that these train better with AdamW. So you need two optimizers: Muon for the matrices of the *hidden layers*,
+those between the embeddings and the output layer, and AdamW for everything else.
 """
 
 # %%
@@ -1455,16 +1205,16 @@ except ValueError as refusal:
 
 # %% [markdown]
 r"""
-### Exercise 8.7 · The optimizer's work &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 8.6 · The optimizer's work &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `optimizer_share(shapes, tokens)`. `shapes` has one entry for each parameter of a model, and at least one entry:
+Write `optimizer_share(shapes, tokens)`. `shapes` contains the shape of each parameter tensor of a model (at least one):
 two sizes for a matrix, one for a vector, each at least 1. A step trains the model on `tokens` tokens (at least 1), and
-its forward and backward passes take $6N$ FLOPs per token, where $N$ is the number of parameters, vectors included.
+its forward and backward passes take $6N$ FLOPs per token, where $N$ is the number of elements in all these tensors.
 Return the FLOPs of the optimizer in this step, *divided by* those of the two passes, as a dict with the keys
 
-- `"AdamW"`: 15 FLOPs for each parameter;
+- `"AdamW"`: 15 FLOPs for each element;
 - `"Muon"`: for each matrix, only the matrix products of the five iterations described above (with the transposition;
-  `[i, j]` times `[j, k]` takes $2\,i\,j\,k$ FLOPs); for each number in a vector, AdamW's 15.
+  `[i, j]` times `[j, k]` takes $2\,i\,j\,k$ FLOPs); for each element of a vector, AdamW's 15.
 
 Treat all matrices as if they belonged to hidden layers.
 """
@@ -1498,7 +1248,7 @@ r"""
 <details><summary>Hint 2</summary>In two of the three products, i, j and k are n, n and m in some order; in AA, all three are n. If the matrix has more rows than columns, swap the two sizes first.</details>
 
 **Why it matters.** You may hear that an optimizer's FLOPs are negligible. Your function shows when that's true. Here it
-is for one layer of Llama 3 8B:
+is for one layer of Llama 3.1 8B:
 """
 
 # %%
@@ -1526,9 +1276,9 @@ $30\,n / (6 \cdot \text{tokens})$, so it's small only if the batch has far more 
 
 ### A small share of the work, a larger share of the time
 
-But how much of the *time* does AdamW take? As in lecture 05, we compare its FLOPs with the bytes it moves. It reads
-four numbers for each parameter ($p$, $g$, $m$, $v$), writes three, and does 15 operations on them. That's 28 bytes and
-about half a FLOP per byte, so it's memory-bound.
+But how much of the *time* does AdamW take? As in lecture 05, we compare its FLOPs with the bytes it moves. For each
+parameter it reads four numbers ($p$, $g$, $m$, $v$), does 15 operations, and writes three numbers back. Seven numbers
+are 28 bytes, so that's about half a FLOP per byte, and AdamW is memory-bound.
 
 **Predict.** Take the chain of section 6 with 4 layers of width 512 (on a GPU, 8 of width 4,096) and a batch of 64. On
 your machine, what fraction of the time of a whole step (forward, backward, and PyTorch's AdamW) does the optimizer
@@ -1562,25 +1312,27 @@ for name, seconds in taken.items():
 share = taken["AdamW"].median / sum(seconds.median for seconds in taken.values())
 reconcile("the optimizer's share of the time", guess, share, "of the time")
 
-llama_step = 28 * 8_030_261_248 / hardware.ACCELERATORS["H100 SXM"].bandwidth  # seconds
+llama_parameters = FACTS["Llama 3.1 8B parameters"].value
+llama_step = 28 * llama_parameters / hardware.ACCELERATORS["H100 SXM"].bandwidth  # seconds
 print(f"AdamW for 8 billion parameters at an H100's bandwidth: {readable(llama_step, 's')}")
 assert round(llama_step, 3) == 0.067
-passes = 6 * 8_030_261_248 * 8_192 / (0.4 * FACTS["H100 SXM bfloat16 peak"].value)  # seconds
+passes = 6 * llama_parameters * 8_192 / (0.4 * FACTS["H100 SXM bfloat16 peak"].value)  # seconds
 assert round(passes, 1) == 1.0
 
 # %% [markdown]
 r"""
-It's almost certainly more than 4%. (Temporaries make it worse, since each is written and read again; `fused=True` reads
-and writes everything once.) With more tokens in the batch the share shrinks, since the optimizer's time stays the same.
-For Llama 3 8B on an H100 (if it fit), AdamW's step in float32 takes 67 ms at best, because of the bandwidth. The
-forward and backward passes of 8,192 tokens, with $6N$ FLOPs per token at an MFU of 0.4 in bfloat16, take 1.0 s.
+It's almost certainly more than 4%. (Temporary tensors, such as the root and the quotient, make it worse, since each is
+written and read again. With `fused=True`, AdamW is a single operation that reads and writes everything once.) With more
+tokens in the batch the share shrinks, since the optimizer's time stays the same. For Llama 3.1 8B on an H100 (if it
+fit), AdamW's step in float32 would take at least 67 ms, because the bandwidth limits it. The forward and backward
+passes of 8,192 tokens, with $6N$ FLOPs per token at an MFU of 0.4 in bfloat16, would take 1.0 s.
 
 *Try it yourself:* use `fused=True` in the cell above, and then a batch of 4,096.
 """
 
 # %% [markdown]
 r"""
-## 8 · A Transformer, every byte of its step
+## 8 · A Transformer, to the byte
 
 For a Transformer we do the same accounting, only with more entries: we go through the operations and ask what each of
 them keeps. Here's a small language model, with attention written out so that you can see every operation.
@@ -1654,9 +1406,9 @@ tensors are float32.
 
 Outside the blocks, a few tensors are kept only once: the last norm's input and statistics, $N d + 2N$, and the head's
 input, $N d$. The loss is minus the logarithm of the probability of the correct token, averaged over all tokens. For
-each token it keeps the logarithm of the probability of *each entry of the vocabulary*, which makes $N V$ numbers. It
-also keeps the number of tokens, by which the mean divides. Masks (constants), embedding tables (parameters) and token
-ids (data) don't count.
+each token it keeps the logarithm of the probability of *each entry of the vocabulary*, which is $N V$ numbers in all.
+It also keeps one more number, the count of tokens by which the sum of the losses is divided. Masks (constants),
+embedding tables (parameters) and token ids (data) don't count.
 """
 
 
@@ -1691,9 +1443,8 @@ assert count == transformer_numbers(**shape)
 
 generator = torch.Generator().manual_seed(0)
 starts = torch.randint(shape["vocab"], (batch, 1), generator=generator)
-text = (starts + 7 * torch.arange(shape["context"] + 1)) % shape[
-    "vocab"
-]  # each token is the last plus 7
+steps = 7 * torch.arange(shape["context"] + 1)  # each token is the last plus 7
+text = (starts + steps) % shape["vocab"]
 ids, targets = (part.contiguous().to(device) for part in (text[:, :-1], text[:, 1:]))
 
 # %% [markdown]
@@ -1738,8 +1489,8 @@ assert (slopes.abs() < 1e-4).float().mean() > 0.2  # section 3: how small gradie
 
 # %% [markdown]
 r"""
-The count is right to the FLOP. Now we train the model with *your* AdamW. First we predict all four kinds; then the step
-runs, and we measure the memory.
+The count is right to the FLOP. Now we train the model with *your* AdamW. First we predict all four kinds of memory;
+then we run the step and measure them.
 """
 
 # %%
@@ -1810,11 +1561,109 @@ assert last_loss < first_loss / 3
 
 # %% [markdown]
 r"""
-### A model that you can't run (optional)
+*Try it yourself:* in `Block`, replace the scores, mask, softmax and weighted sum with
+`nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)`. By how much do the bytes that autograd keeps
+(`saved_bytes`) shrink?
+"""
 
-With these formulas you can also ask about models that you can't run. Take the shape of GPT-3: 96 layers, $d =
-12{,}288$, 96 heads, a vocabulary of 50,257, and one sequence of 2,048 tokens, all in float32 and with attention written
-out as here.
+# %% [markdown]
+r"""
+## 9 · Does it fit? (optional)
+
+Before you start a training run, you want to know whether it fits on your cards. Sections 5 to 8 added up what a step
+needs. But does it need all of this at the same time?
+
+### The sum isn't the peak
+
+A step has to fit at its *peak*, the moment when it holds the most memory. The peak can be lower than the sum of the
+four kinds, since activations disappear while gradients appear. It can also be higher, since an optimizer's formula
+creates temporary tensors (section 7). How many depends on the implementation, and PyTorch has three for AdamW. The loop
+over the parameters has temporaries for one tensor at a time. `foreach` processes all tensors together, in fewer and
+larger operations, with temporaries for all of them. `fused` is a single operation without temporaries. Here's how much
+extra memory each needs for a step of a model with 8 matrices of the same size:
+"""
+
+# %%
+side, count = 256, 8
+extra = {}
+forms: dict[str, dict[str, bool]] = {
+    "loop": {"foreach": False},
+    "foreach": {"foreach": True},
+    "fused": {"fused": True},
+}
+for form, settings in forms.items():
+    parameters = [nn.Parameter(torch.ones(side, side, device=device)) for _ in range(count)]
+    for p in parameters:
+        p.grad = torch.ones_like(p)
+    optimizer = torch.optim.AdamW(parameters, **settings)
+    optimizer.step()  # makes the state
+    with track(device) as memory:
+        optimizer.step()
+    extra[form] = memory.peak / (4 * side**2)
+    print(f"{form:>8}: {extra[form]:.2f} × one matrix on top")
+
+assert extra["fused"] < 0.01 and 1 <= extra["loop"] < count <= extra["foreach"]
+
+# %% [markdown]
+r"""
+On a GPU `foreach` is the default, so a model that barely fits may run out of memory in its first `optimizer.step()`,
+after a forward and a backward pass that worked. Then try `fused=True`, or the loop (`foreach=False`). And where's the
+peak of a whole step? Here's the chain of section 6 again, for two steps:
+"""
+
+
+# %%
+def peak_against_sum(batch: int, width: int, layers: int, form: str) -> tuple[float, str]:
+    """The peak of two training steps of the chain, relative to the sum of the four kinds, and where it is."""
+    x, y = torch.randn(batch, width, device=device), torch.randn(batch, 1, device=device)
+    squared_error(chain(width, layers), x, y).backward()  # warm up
+    so_far = []
+    with track(device) as memory:
+        model = chain(width, layers)
+        optimizer = torch.optim.AdamW(model.parameters(), **forms[form])
+        for _ in range(2):
+            optimizer.zero_grad()
+            loss = squared_error(model, x, y)
+            so_far.append((memory.peak, "forward"))
+            loss.backward()
+            del loss
+            so_far.append((memory.peak, "backward"))
+            optimizer.step()
+            so_far.append((memory.peak, "step"))
+    where = next(part for peak, part in so_far if peak == memory.peak)
+    return memory.peak / sum(training_bytes(batch, width, layers, 2, 4).values()), where
+
+
+peaks = {
+    (batch, form): peak_against_sum(batch, 128, 3, form)
+    for batch in (64, 4_096)
+    for form in ("fused", "foreach")
+}
+for (batch, form), (times, where) in peaks.items():
+    print(f"batch {batch:>5,}, {form:>7}: the peak is {times:.2f} × the sum, in {where}")
+
+assert peaks[64, "fused"][0] < 1 < peaks[64, "foreach"][0]
+assert peaks[64, "fused"][1] == "backward" and peaks[64, "foreach"][1] == "step"
+for form in ("fused", "foreach"):
+    assert peaks[4_096, form][0] > 1 and peaks[4_096, form][1] == "backward"
+
+# %% [markdown]
+r"""
+With a small batch, the implementation of AdamW determines where the peak is. With `foreach`, the temporaries put it in
+`step()`, above the sum of the four kinds; with `fused` it's in the backward pass, below the sum. With a large batch the
+peak is in the backward pass in both cases, because the backward pass temporarily holds the gradients *of activations*,
+which belong to none of the four kinds. So budget for the sum, and leave some room.
+
+*Try it yourself:* at which batch size does the peak move from `step()` to the backward pass?
+"""
+
+# %% [markdown]
+r"""
+### A model that you can't run
+
+The formulas of section 8 also work for models that you can't run. Take the shape of GPT-3: 96 layers, $d = 12{,}288$,
+96 heads, a vocabulary of 50,257, and one sequence of 2,048 tokens, all in float32 and with attention written out as
+here.
 
 **Predict.** Take the parameters, gradients and optimizer state (AdamW) together. What's the ratio of their bytes to the
 bytes of the activations of this *one* sequence? (If you think they're smaller, give a number below 1.)
@@ -1857,13 +1706,179 @@ The 2.8 TB of parameters, gradients and optimizer state doesn't depend on the ba
 Each sequence needs another 310 GB, so with ten of them the activations are the larger part. Half of the activations are
 attention weights, the $T^2$ term; with a sequence of 32,768 tokens, nearly all of them would be. That's why fused
 attention kernels, which do all of attention in one operation, don't keep them but compute them again in the backward
-pass, as *activation checkpointing* does with whole layers (lecture 11). The *accounting* shows you where saving memory
-is worthwhile.
+pass, as *activation checkpointing* does with whole layers (lecture 11). Accounting like this shows you where saving
+memory is worthwhile.
+"""
 
-Now do the accounting yourself, with three additions: lecture 00's bytes per parameter, fused attention, and sharding
-(splitting tensors across cards). Llama 3 8B, with one sequence of 8,192 tokens on each of eight H100s, doesn't fit. Pin
-these settings to compare others with them. Recomputing each layer isn't enough: where do most of the activations come
-from then? Which other *single* control makes it fit?
+# %% [markdown]
+r"""
+### Optimizers that store less
+
+What if a model doesn't fit because of AdamW's state? Here are two optimizers that keep less.
+
+- **Lion** (Chen and others, 2023) keeps one average, mixes it with the new gradient, and takes the *sign*. Each
+  parameter moves by exactly lr (or not at all, if the mix is 0), so Lion doesn't need a second average to determine how
+  far. Its state is half of AdamW's.
+- **Adafactor** (Shazeer and Stern, 2018) keeps no average of the gradients. Of the matrix of averaged squares, it keeps
+  only *the mean of each row and of each column*. For an $n \times k$ matrix that's $n + k$ numbers instead of $n \cdot
+  k$. From the row means $r_i$, the column means $c_j$, and the mean $\bar r$ of the row means, it estimates the entry
+  in row $i$ and column $j$ as $r_i c_j / \bar r$. This is exact if all rows of the matrix are multiples of a single row
+  (its *rank* is then 1); otherwise it's an estimate that has the right row and column means.
+"""
+
+
+# %%
+class Lion(torch.optim.Optimizer):
+    """Keeps one average; moves by the sign of its mix with the gradient."""
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99)
+    ) -> None:
+        super().__init__(params, defaults={"lr": lr, "betas": betas})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        """One step."""
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                m = self.state[p].setdefault("exp_avg", torch.zeros_like(p))
+                p -= group["lr"] * torch.sign(beta1 * m + (1 - beta1) * p.grad)
+                m.mul_(beta2).add_(p.grad, alpha=1 - beta2)
+
+
+w = nn.Parameter(torch.zeros(3))
+w.grad = torch.tensor([1_000.0, -0.001, 0.0])
+Lion([w], lr=0.5).step()
+assert w.tolist() == [-0.5, 0.5, 0.0]
+assert kept_for(lambda p: Lion(p), rows, columns) == 4 * n
+
+torch.manual_seed(0)
+squares = torch.randn(rows, columns, dtype=torch.float64) ** 2
+r, c = squares.mean(dim=1), squares.mean(dim=0)  # what Adafactor keeps
+guessed = torch.outer(r, c) / r.mean()
+assert torch.allclose(guessed.mean(dim=1), r) and torch.allclose(guessed.mean(dim=0), c)
+assert not torch.allclose(guessed, squares)
+rank_one = torch.outer(r, c)
+kept_r, kept_c = rank_one.mean(dim=1), rank_one.mean(dim=0)
+assert torch.allclose(torch.outer(kept_r, kept_c) / kept_r.mean(), rank_one)  # exact
+
+factored = kept_for(lambda p: torch.optim.Adafactor(p), rows, columns)
+assert factored == 4 * (rows + columns) + 4 == 6_148
+print(f"for {n:,} parameters: AdamW keeps {mine_keeps:,} B, Adafactor {factored:,} B")
+
+# %% [markdown]
+r"""
+For section 5's 1,024 × 512 matrix, Adafactor keeps 6,148 bytes, compared with AdamW's 4 million. (A vector can't be
+factored, so for biases and norms Adafactor keeps the full average.)
+
+*Try it yourself:* run Lion in the narrow valley, `go_down(lambda p: Lion(p, lr=0.1))`. How far does it move in each
+step, at the start and near the minimum?
+
+### Exercise 8.7 · How much memory is left? (optional) &nbsp; ★☆☆ &nbsp; 5 minutes
+
+Write `room_left(shapes, memory)`. For each of six optimizers, it returns how many of the `memory` bytes are left for
+activations when a model whose parameters have these shapes is trained in float32. Parameters, gradients and state are
+all float32. Ignore step counters, which take a few bytes per tensor. If there isn't enough memory, the number is
+negative: that many bytes are missing. Return a dict with the keys
+
+- `"SGD"`: no state; `"momentum"`, `"AdaGrad"` and `"Lion"`: one number per parameter; `"AdamW"`: two;
+- `"Adafactor"`: for a matrix, one per row and one per column; for a vector, one for each of its numbers.
+
+Each shape belongs to a matrix or a vector: it has two dimensions or one.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "room_left", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def room_left(shapes: Sequence[tuple[int, ...]], memory: int) -> dict[str, int]:
+    """Bytes left for activations, by optimizer, all in float32."""
+    ### BEGIN SOLUTION
+    parameters = sum(math.prod(shape) for shape in shapes)
+    factored = sum(sum(shape) for shape in shapes)  # rows + columns; of a vector, all
+    kept = {
+        "SGD": 0,
+        "momentum": parameters,
+        "AdaGrad": parameters,
+        "Lion": parameters,
+        "AdamW": 2 * parameters,
+        "Adafactor": factored,
+    }
+    return {name: memory - 4 * (2 * parameters + state) for name, state in kept.items()}
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_room_left", "locked": true}
+check("room_left")
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Add up two things over all shapes: the parameters, and what Adafactor keeps. <code>math.prod</code> multiplies the sizes of a shape.</details>
+<details><summary>Hint 2</summary>Rows plus columns is the <em>sum</em> of a matrix's shape. And the sum of a vector's shape?</details>
+
+**Why it matters.** If nothing is left for activations, no batch is small enough. Find that out before you rent a card.
+
+### Llama 3.1 8B, on one card and on eight
+
+Let's apply your `room_left` to Llama 3.1 8B (its shapes are in lecture 06), in float32, on an 80 GB card and on a 141
+GB card:
+"""
+
+# %%
+vocab, d = 128_256, 4_096
+llama = layer_shapes * 32 + [(vocab, d), (d, vocab), (d,)]  # layer_shapes: section 7
+n = sum(math.prod(shape) for shape in llama)
+assert n == llama_parameters == 8_030_261_248
+
+h100, h200 = (hardware.ACCELERATORS[name].memory_bytes or 0 for name in ("H100 SXM", "H200"))
+left = {"80 GB": room_left(llama, h100), "141 GB": room_left(llama, h200)}
+for name in left["80 GB"]:
+    rooms = ", ".join(f"{readable(left[card][name], 'B'):>8} of {card}" for card in left)
+    print(f"{name:>9}: left {rooms}")
+fits = [name for name, room in left["80 GB"].items() if room > 0]
+print(f"on 80 GB, {len(fits)} of the six leave any memory")
+
+assert set(fits) == {"SGD", "Adafactor"}
+assert all(room > 0 for room in left["141 GB"].values())
+assert round(left["141 GB"]["AdamW"] / 1e9, 1) == 12.5
+assert round((h100 - left["80 GB"]["AdamW"]) / n) == 16  # bytes per parameter
+
+# %%
+by_name = dict(sorted(left["80 GB"].items(), key=lambda item: -item[1]))
+bars = {
+    name: {
+        "parameters": 4 * n,
+        "gradients": 4 * n,
+        "optimizer state": h100 - room - 8 * n,
+    }
+    for name, room in by_name.items()
+}
+finding = (
+    "Llama 3.1 8B in float32: on an H100 only SGD and Adafactor leave memory for activations"
+)
+plots.show(
+    plots.memory_stacks(
+        bars, limits={"H100: 80 GB": h100, "H200: 141 GB": h200}, title=finding
+    ),
+    alt=f"{finding}. Bars of parameters, gradients and optimizer state, 32 GB each for the first two. SGD and "
+    "Adafactor need 64 GB, momentum, AdaGrad and Lion 96 GB, AdamW 128 GB; an H200 with 141 GB holds all.",
+)
+
+# %% [markdown]
+r"""
+On the 80 GB card, only SGD and Adafactor leave any memory for activations. The last bar, AdamW's, is lecture 00's rule
+of thumb at work: 16 bytes per parameter in float32, 4 + 4 + 8.
+
+And if you have eight cards? The explorer below has two more ways to save memory, which later lectures explain.
+*Sharding* splits optimizer state, gradients or parameters among the cards, so that none has to hold all of them
+(lecture 12). *Recomputing* layers means that their activations aren't kept after the forward pass; the backward pass
+computes them again (lecture 11).
+
+The explorer starts with eight H100s, each with all of Llama 3.1 8B and a sequence of 8,192 tokens. That doesn't fit.
+Pin these settings, so that you can compare others with them, and turn on *recompute layers*. Where do most of the
+remaining activations come from? It still doesn't fit, so turn that off again. Which other *single* control makes it
+fit? (A larger card doesn't count.)
 """
 
 # %%
@@ -1873,28 +1888,22 @@ memory_budget.explore("Llama 3.1 8B", "H100 SXM", batch=1, context=8_192, cards=
 
 # %% [markdown]
 r"""
-*Try it yourself:* in `Block`, replace the scores, mask, softmax and weighted sum with
-`nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)`. By how much do the bytes that autograd keeps
-(`saved_bytes`) shrink?
-
 ## Takeaways
 
 **Mechanics.** An optimizer is two loops, over groups and parameters, around a formula. SGD: $p - \text{lr} \cdot g$.
 AdaGrad divides by the root of the *sum* of squares; RMSProp by that of a running average; Adam also averages the
-gradient and corrects both averages; AdamW adds decoupled weight decay. Settings are in groups, the optimizer state is
-in `state[p]`, and a parameter without a gradient is skipped. In float32, each parameter takes 4 bytes, its gradient 4,
-and its state 0 (SGD), 4 (momentum, AdaGrad, RMSProp, Lion, Muon), or 8 (AdamW). Adafactor keeps one number per row and
-one per column of a matrix. For activations, ask of each operation what its gradient needs.
+gradient and corrects both averages; AdamW adds decoupled weight decay. A parameter without a gradient is skipped. In
+float32, each parameter takes 4 bytes, its gradient 4, and its state 0 (SGD), 4 (momentum, AdaGrad, RMSProp, Muon,
+Lion), or 8 (AdamW). For activations, ask what each operation's backward pass needs.
 
 **Mindset.** Predict the memory first, by kind, to the byte; then measure it. If the two differ by 4 bytes per tensor,
-suspect a counter; if by a multiple of the batch size, the loss. When you copy a formula,
-check $\varepsilon$, the bias correction, the weight decay, and whether it sums or averages: a mistake in any of these
-raises no error.
+suspect a counter; if by a multiple of the batch size, the loss. When you copy an optimizer's formula, check
+$\varepsilon$, the bias correction, the weight decay, and whether it sums or averages.
 
-**Intuitions.** The optimizer state is often twice as large as the model. With momentum, the number of steps grows with
-the square root of the condition number. AdamW takes almost no FLOPs but noticeable time; Muon takes $30\,n$ FLOPs per
-parameter of an $n \times n$ matrix, which only a batch of far more than $5\,n$ tokens makes negligible. The sum of the
-four kinds of memory isn't the peak. With a long context, the $T^2$ term of attention dominates the activations.
+**Intuitions.** In float32, AdamW's state is twice as large as the model. With momentum, the number of steps grows with
+the square root of the condition number. AdamW takes almost no FLOPs but a noticeable amount of time. Muon takes $30\,n$
+FLOPs per parameter of an $n \times n$ matrix, which is negligible only if the batch has far more than $5\,n$ tokens.
+With a long context, the $T^2$ term of attention dominates the activations, unless a fused kernel recomputes it.
 
 Next: [09 · The training loop](../09_training_loop/09_training_loop.ipynb). You have a model, its gradients and an
 optimizer. Now you need data, a loop around them, and a checkpoint that loses nothing.

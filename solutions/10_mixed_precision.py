@@ -50,6 +50,8 @@ narrower formats do. These are dense rates, from the table in lecture 05:
 """
 
 # %% tags=["item-87"]
+from course_utils.facts import FACTS
+
 h100 = hardware.ACCELERATORS["H100 SXM"]
 for kind in (torch.float32, "tf32", torch.bfloat16, torch.float16, torch.float8_e4m3fn):
     rate = h100.peak[kind] / h100.peak[torch.float32]
@@ -59,6 +61,7 @@ assert round(h100.peak[torch.bfloat16] / h100.peak[torch.float32], 1) == 14.8
 assert h100.peak[torch.float16] == h100.peak[torch.bfloat16]
 assert round(h100.peak[torch.float8_e4m3fn] / h100.peak[torch.bfloat16]) == 2
 assert torch.bfloat16.itemsize == torch.float32.itemsize / 2  # and half the bytes to move
+assert 1 + 8 + FACTS["tf32 mantissa"].value == 19  # bits of a tf32: sign, exponent, mantissa
 
 # %% [markdown]
 r"""

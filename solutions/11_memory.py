@@ -6,13 +6,13 @@ r"""
 
 > **The model doesn't fit. What can you trade for memory?**
 
-In lecture 08 you accounted for every byte of a training step. In this lecture you'll reduce the number of bytes. None
-of the methods is free: you pay with more passes, more FLOPs, transfer time, a different optimizer, or a model that can
-learn less. So for each method we write down what it saves and what it costs, run it, and measure the bytes and, where
-we can, the cost.
+In lecture 08 you accounted for every byte of a training step. Now you'll learn to get by with fewer. None of the
+methods is free: you pay with more passes, more FLOPs, transfer time, a different optimizer, or a model that can learn
+less. For each method, we first write down what it saves and costs. Then we run it and measure the bytes and, where we
+can, the cost.
 
-By the end you'll have trained a model four times, adding one method each time, and you'll have predicted every byte
-that each of these runs needs.
+By the end you'll have trained a model four times, each time with one more method, and you'll have predicted, to the
+byte, how much its parameters, gradients, optimizer state and kept activations take in each run.
 """
 
 # %%
@@ -42,10 +42,11 @@ show_progress()
 r"""
 ## 1 · What doesn't fit
 
-Let's train Llama 3.1 8B in the usual way: weights and gradients in bfloat16, master weights and
-AdamW's two averages in float32 (lecture 10), with one sequence of 8,192 tokens, on one H100.
+Suppose you want to train Llama 3.1 8B on one H100, which has 80 GB of memory. You'd do it the usual way: weights and
+gradients in bfloat16, master weights and AdamW's two averages in float32 (lecture 10), and one sequence of 8,192 tokens
+per step.
 
-**Predict.** Llama 3.1 8B has 8.03 billion parameters. How many GB do weights, gradients, master weights and
+**Predict.** Llama 3.1 8B has 8.03 billion parameters. How many GB do the weights, gradients, master weights and
 averages take together?
 """
 
@@ -62,7 +63,7 @@ without = sum(alone.values()) - alone["activations"]
 reconcile("all but the activations", guess, without / 1e9, "GB")
 
 assert round(llama.parameters / 1e9, 2) == 8.03 and without == 16 * llama.parameters
-assert round(sum(alone.values()) / card, 1) == 2.2
+assert card == 80e9 and round(sum(alone.values()) / card, 1) == 2.2
 assert alone["optimizer state"] == max(alone.values()) == 8 * llama.parameters
 assert round(alone["optimizer state"] / card, 1) == round(4 / 5, 1)
 assert without == 2 * alone["optimizer state"]  # the rest takes as much again
@@ -70,18 +71,18 @@ assert round(alone["activations"] / card, 1) == round(3 / 5, 1)
 
 # %% [markdown]
 r"""
-That's 128 GB, and with the activations of one sequence, the sum is more than twice the card's memory. The optimizer
-state alone would fill four fifths of the card; the weights, gradients and master weights together would fill as much
-again, and the activations three fifths. Here's what people do about it, and what they pay.
+That's 128 GB. The optimizer state alone would fill four fifths of the card; the weights, gradients and master weights
+together would take as much again. The activations would take another three fifths of the card, for a total of more than
+twice its memory. Here's what people do about it, and what they pay:
 
 | method | reduces | costs |
 |---|---|---|
 | gradient accumulation (section 2) | activations | more and smaller passes |
-| checkpointing (3) | activations | computing them again |
-| offloading (3) | activations, state | traffic to a slower memory |
-| Adafactor, Lion (4) | optimizer state | a different update rule |
-| LoRA (4) | gradients, state, master weights | fewer directions to learn in |
-| fusion (5) | temporaries, traffic | compilation time |
+| checkpointing (3) | activations | computing them a second time |
+| offloading (4) | activations, state | traffic to a slower memory |
+| Adafactor, Lion (5) | optimizer state | a different update rule |
+| LoRA (6) | gradients, state, master weights | less expressive updates |
+| fusion (7) | temporaries, traffic | compilation time |
 
 We'll try them on a stack of residual blocks, each with two matrices and a GELU: the feed-forward half of a Transformer
 layer.
@@ -129,10 +130,10 @@ assert numbers == L * 8 * d**2
 
 # %% [markdown]
 r"""
-What does a block keep for the backward pass? It keeps its input ($d$ numbers for each row of the batch) for the
-gradient of `up`; the input of the GELU ($4d$); and the GELU's output ($4d$) for the gradient of `down`. The input of
-the first block is data and doesn't count, but the loss keeps the errors, which take just as much space. So it's $9 d$
-numbers for each of the $B$ rows and $L$ blocks.
+What does a block keep for the backward pass? For each row of the batch, it keeps its input, $d$ numbers, for the
+gradient of `up`; the input of the GELU, $4d$; and the GELU's output, $4d$, for the gradient of `down`. The first
+block's input is data, so it doesn't count. But the loss keeps the errors, which take just as much space. So the stack
+keeps $9d$ numbers for each of its $L$ blocks and each of the $B$ rows.
 """
 
 
@@ -161,19 +162,20 @@ enter("plain: activations", 4 * 9 * L * B * d, plain_kept)
 
 # %% [markdown]
 r"""
-*Try it yourself:* use `nn.functional.relu` instead of `gelu`. How many of the nine are left, and why?
+*Try it yourself:* use `nn.functional.relu` instead of `gelu`. How many of the $9d$ numbers are left, and why?
 
 ## 2 · Gradient accumulation
 
-The gradient of a mean over a batch is the mean of the gradients of its rows. So you needn't process the whole batch at
-once. **Gradient accumulation** runs the forward and backward passes on one part of the batch (a *microbatch*) after
-another: the activations of each part are freed as soon as that part is done, and `backward` *adds* to the gradients of
-the previous parts (lecture 06). After the last part you have the gradients of the whole batch, and only then does the
-optimizer take its step.
+If the loss is a mean over the rows of a batch, its gradient is the mean of the rows' gradients. So you don't need the
+whole batch at once. **Gradient accumulation** splits the batch into parts, called *microbatches*, and runs the forward
+and backward passes on one part after another. When a part's backward pass ends, its activations are freed, so you never
+hold the activations of two parts at the same time. Its gradients stay: `backward` *adds* them to those of the earlier
+parts (lecture 06). After the last part you have the gradients of the whole batch, and only then does the optimizer take
+its step.
 
-**Predict.** Consider the *sum* of parameters, gradients, AdamW's state and activations. For the model above, by what
-factor does this sum shrink if the batch is processed in eight parts instead of all at once? (On a CPU: $B = 512$, $d =
-64$, $L = 8$. On a GPU: 1,024, 256, 8.)
+**Predict.** Add up the bytes of the parameters, gradients, AdamW's state and activations of the model above. By what
+factor does this *sum* shrink if you process the batch in eight parts instead of all at once? (On a CPU: $B = 512$,
+$d = 64$, $L = 8$. On a GPU: 1,024, 256, 8.)
 """
 
 # %%
@@ -192,15 +194,16 @@ assert 1 < shrunk < 8
 # %% [markdown]
 r"""
 The activations shrink to an eighth, but the sum shrinks much less: parameters, gradients and optimizer state take the
-same space, whatever the batch size.
+same space whatever the batch size.
 
 ### Exercise 11.1 · accumulate &nbsp; ★☆☆ &nbsp; 15 minutes
 
 Write `accumulate(model, loss, x, y, size)`. It computes the gradients of `loss(model(x), y)` without ever passing more
 than `size` rows through the model at a time, or keeping the activations of more than one part. `loss` returns the
-*mean* over the rows that it's given. Take the rows in order, `size` at a time and each of them once; the last part is
-smaller if `size` doesn't divide the batch (which has at least one row). Let the gradients *add* to what's in `.grad`
-(the caller has called `zero_grad`, or wants the sum), and return the mean loss of the whole batch, as a Python float.
+*mean* over the rows that it's given. Take the rows in order, `size` at a time, and use each of them once; the last part
+is smaller if `size` doesn't divide the number of rows (which is at least one). Let the gradients *add* to what's in
+`.grad` (the caller has called `zero_grad`, or wants the sum), and return the mean loss of the whole batch, as a Python
+float.
 """
 
 
@@ -255,53 +258,32 @@ del whole_loss
 r"""
 The gradients are the same up to rounding, but not bit for bit, because the sums are computed in a different order.
 
-What does it cost? The FLOPs are the same. But a small part may not keep a GPU busy, and each weight is read once per
-part, so with too few rows a matrix product becomes memory-bound (lecture 05). And in a model with a *batch norm*, a
-layer that normalizes with the mean and variance of its batch, the result would change, because the layer would see only
-one part at a time.
+What does accumulation cost? A small part may not keep a GPU busy, and the weights are read again for every part, so
+with too few rows a matrix product becomes memory-bound (lecture 05). And if the model contains a *batch norm*, a layer
+that normalizes with the mean and variance of its batch, the result changes, because the layer sees only one part at a
+time.
 
 *Try it yourself:* time `accumulate` for parts of $B$, $B/8$ and 1 rows. When does it get much slower?
 
 ## 3 · Activation checkpointing
 
-A block's $9d$ numbers aren't needed until the backward pass reaches it. **Activation checkpointing** (Chen and others,
-2016), also called *recomputation*, keeps only a block's *input* instead of its intermediate results, and runs the
-block's forward pass again when the backward pass arrives. It costs one more forward pass. (These checkpoints have
-nothing to do with lecture 09's, which are files.)
+Our Llama's batch is a single sequence, which accumulation can't split. But most of its activations are kept for a long
+time: those of the first layer aren't used until the backward pass has gone through all the others. **Activation
+checkpointing** (Chen and others, 2016), also called *recomputation*, keeps a block's *input* but none of its
+intermediate results, and runs the block's forward pass again when the backward pass reaches that block. (These
+checkpoints have nothing to do with lecture 09's, which are files.) Lecture 06 measured the cost: 8 FLOPs per parameter
+and token instead of 6.
 
-**Predict.** By what factor does checkpointing increase the FLOPs of an ordinary training step? (Assume that the model's
-input needs a gradient too, as it would if the model were the middle part of a longer one.)
-"""
-
-# %%
-guess = None  # times
-
-# %%
-forward_flops = 2 * B * numbers  # lecture 05: 2 for each row and each weight
-plain_flops = count_flops(lambda: forward_loss(data.requires_grad_(), goal).backward())
-assert plain_flops == 3 * forward_flops
-reconcile(
-    "the FLOPs with recomputation",
-    guess,
-    (plain_flops + forward_flops) / plain_flops,
-    "times those of an ordinary step",
-)
-
-# %% [markdown]
-r"""
-Forward is 1, backward is 2, and forward again is 1 more: 4 instead of 3. (If you count the recomputation as well, the
-MFU becomes the HFU; see lecture 05.)
-
-To build this, you have to tell autograd what to do in the backward pass. You do that with a subclass of
-`torch.autograd.Function`, which defines two static methods. `forward(ctx, …)` computes the result *without recording
-anything* and stores in `ctx` what the backward pass will need. `backward(ctx, gradient)` receives the gradient of the
-output and returns one for each argument of `forward`.
+How do you make autograd recompute? You write a subclass of `torch.autograd.Function`, which lets you define the
+backward pass yourself. It has two static methods. `forward(ctx, …)` computes the result, while autograd records
+*nothing*, and stores in `ctx` what the backward pass will need. `backward(ctx, gradient)` receives the gradient of the
+output and returns one gradient for each argument of `forward`.
 """
 
 
 # %%
 class Square(torch.autograd.Function):
-    """x², to show the form."""
+    """x², as an example."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -326,10 +308,10 @@ Write the two methods of `Checkpoint` so that `Checkpoint.apply(block, x)` retur
 parameters the same gradients as `block(x)` itself would, and keeps nothing but `x` between the two passes: no copy, no
 output, no graph. `block` is a module that takes one tensor and computes the same function each time (so it has no
 dropout, which would draw a different mask); `x` requires a gradient. In `forward`, run the block once and save what's
-needed. In `backward`, run it once more, this time *with* gradients, on a tensor that's detached from the graph that
-computed `x`; run the backward pass through this second run; and return a gradient for each argument of `forward`:
-`None` for the block, which isn't a tensor, and the gradient of `x` for `x`. Parameters get their gradients as in any
-backward pass: they add to what's in `.grad`, and frozen or unused parameters get none.
+needed. In `backward`, run it once more, this time with gradient recording *on*, on a tensor that's detached from the
+graph that computed `x`; run the backward pass through this second run; and return a gradient for each argument of
+`forward`: `None` for the block, which isn't a tensor, and the gradient of `x` for `x`. Parameters get their gradients
+as in any backward pass: they add to what's in `.grad`, and frozen or unused parameters get none.
 """
 
 
@@ -365,11 +347,11 @@ check("Checkpoint")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary><code>ctx.block = block</code> keeps something that isn't a tensor, and <code>ctx.save_for_backward(x)</code> keeps tensors; <code>(x,) = ctx.saved_tensors</code> gives them back.</details>
-<details><summary>Hint 2</summary>Inside <code>backward</code> nothing is recorded, unless you compute in a block <code>with torch.enable_grad():</code>. <code>x.detach()</code> shares the memory of <code>x</code> but lies outside the graph; make it a leaf that requires a gradient. Once you've run the backward pass from the output of the block's second run, where do you find the gradient of <code>x</code>? And which gradient does that pass start from?</details>
+<details><summary>Hint 2</summary>Inside <code>backward</code> nothing is recorded, except under <code>with torch.enable_grad():</code>. <code>x.detach()</code> shares the memory of <code>x</code> but lies outside the graph; make it a leaf that requires a gradient. Once you've run the backward pass from the output of the block's second run, where do you find the gradient of <code>x</code>? And which gradient does that pass start from?</details>
 
-**Why it matters.** With `use_reentrant=True`, PyTorch's own `torch.utils.checkpoint.checkpoint` uses a
-`torch.autograd.Function` like this one. Compared with an ordinary step, yours computes the same gradients, keeps fewer
-bytes, and needs more FLOPs.
+**Why it matters.** You can now choose what autograd keeps. PyTorch's own `torch.utils.checkpoint.checkpoint`, with
+`use_reentrant=True`, uses a `torch.autograd.Function` like yours. Let's check the gradients and the FLOPs of a step
+that uses yours.
 """
 
 
@@ -382,26 +364,41 @@ def checkpointed_loss(x: Tensor, y: Tensor) -> Tensor:
     return squared_error(out, y)
 
 
+forward_flops = 2 * B * numbers  # lecture 05: 2 for each row and each weight
+data.requires_grad_()  # as if the stack were the middle part of a deeper model
 model.zero_grad()
 checkpointed_flops = count_flops(lambda: checkpointed_loss(data, goal).backward())
 for p, gradient in zip(model.parameters(), whole, strict=True):
     assert same(p.grad, gradient)
-assert checkpointed_flops == 4 * forward_flops  # 4/3 of a plain step
+assert checkpointed_flops == 4 * forward_flops  # an ordinary step: 3 (lecture 06)
 
+# %% [markdown]
+r"""
+The gradients are the same, at a third more FLOPs.
+
+**Predict.** By what factor does checkpointing every block reduce the activations that the stack keeps?
+"""
+
+# %%
+guess = None  # times
+
+# %% tags=["item-99"]
 kept = saved_bytes(checkpointed_loss, data, goal, exclude=model)
 enter("checkpointing: activations", 4 * L * B * d, kept)
+reconcile("activations without checkpointing", guess, plain_kept / kept, "times those with it")
 assert plain_kept == 9 * kept
 
 # %% [markdown]
 r"""
-Your version keeps a ninth of the bytes for a third more FLOPs. (The first input doesn't count, but the errors do, as
-before.) When the backward pass reaches a block, that block's $9d$ numbers exist too, but only for one block at a time.
+Of a block's $9d$ numbers per row, only the input is left. (As before, the first input doesn't count, but the errors
+do.) While the backward pass works on a block, that block's other $8d$ numbers take space too, but those of two blocks
+never exist at the same time.
 
-PyTorch's own `checkpoint` keeps the same number of bytes, and does something that yours doesn't.
+PyTorch's own `checkpoint` keeps the same number of bytes, but it also does something that yours doesn't.
 
 > **Trap: random numbers.** If the block contains dropout, the second forward pass draws a *different* mask. The
-> gradient then belongs to a function that was never computed. PyTorch's version saves the state of the random number
-> generator and restores it. If you forget to, nothing raises an error.
+> gradient then belongs to a function that was never computed, and nothing raises an error. PyTorch's version saves the
+> state of the random number generator before the first pass and restores it for the second.
 """
 
 # %%
@@ -441,29 +438,32 @@ assert saved_bytes(their_loss, data, goal, exclude=model) == kept
 r"""
 ### How many checkpoints?
 
-With a checkpoint around each block, you keep $L$ inputs and, at the peak, the intermediate results of one block. With a
-checkpoint around each group of $k$ blocks, you keep $L / k$ inputs and, at the peak, the intermediate results of $k$
-blocks. In units of $B \cdot d$ numbers (counting the current checkpoint's input twice, for simplicity):
+You can also wrap several blocks, called a *segment*, in a single checkpoint. With $k$ blocks in each segment, you keep
+only $L / k$ inputs, but the backward pass recomputes $k$ blocks at a time, and their intermediate results all exist at
+once. In units of $B \cdot d$ numbers, the most that you hold at any time is
 
-$$\text{peak}(k) = \frac{L}{k} + 9 k$$
+$$\text{peak}(k) = \frac{L}{k} + 9 k .$$
+
+(Both terms contain the input of the segment that's being recomputed. That's one unit too many for every $k$, so the
+best $k$ stays the same.)
 
 **Predict.** Which $k$ is best for a stack of 36 blocks?
 """
 
 # %%
-guess = None  # blocks in each checkpoint
+guess = None  # blocks in each segment
 
 
 # %% tags=["item-100"]
 def worst(layers: int, k: int) -> float:
-    """The peak, in units of B · d numbers, with a checkpoint around every k blocks."""
+    """The peak, in units of B · d numbers, with k blocks in each segment."""
     return layers / k + 9 * k
 
 
 best = min(range(1, 37), key=lambda k: worst(36, k))
 reconcile("the best k", guess, best, "blocks")
 print(
-    f"of 36 blocks, {best} in each checkpoint: {worst(36, best):g} units; 1 in each: {worst(36, 1):g}"
+    f"of 36 blocks, {best} in each segment: {worst(36, best):g} units; 1 in each: {worst(36, 1):g}"
 )
 assert best == 2 and worst(36, 2) == 36 and worst(36, 1) == 45
 assert math.sqrt(36 / 9) == best  # where both terms are equal
@@ -474,29 +474,42 @@ assert all(at_best[n] == 6 * math.sqrt(n) for n in sizes)
 
 # %% [markdown]
 r"""
-The sum is smallest when both terms are equal, at $k = \sqrt{L/9}$. With this $k$ both are proportional to $\sqrt L$: a
-model four times as deep keeps twice as much. For a Transformer, one checkpoint around each layer is common. Then the
-intermediate results of the layer that's being recomputed are a large part of what's left.
+The sum is smallest when both terms are equal, at $k = \sqrt{L/9}$. Then both are proportional to $\sqrt L$: a model
+four times as deep holds only twice as much. In a Transformer, the natural choice is to make each layer a segment. How
+much, then, does a single layer keep?
 
 ### What a Transformer layer keeps
 
-For a Transformer layer in 16 bits, with dropout, $s$ tokens, batch size $b$, width $h$ and $a$ heads, Korthikanti and
-others (2022, arXiv:2205.05198) count
+Korthikanti and others (2022, arXiv:2205.05198) count the bytes that a layer keeps in 16 bits and with dropout. In their
+notation, the layer has width $h$ and $a$ heads, and the batch has $b$ sequences of $s$ tokens. In units of $sbh$ bytes,
+a vector of width $h$ for each token counts as 2, and a dropout mask for it, with one byte per element, as 1.
 
-$$s b h \left( 34 + 5 \frac{a s}{h} \right) \text{ bytes},$$
+| part of the layer | kept, in units of $sbh$ bytes | sum |
+|---|---|---|
+| feed-forward block | our $9d$ numbers (18), a mask (1) | 19 |
+| the linear layers of attention | their input (2), queries, keys and values (6), input of the last one (2), a mask (1) | 11 |
+| two norms | an input each (4) | 4 |
+| attention weights, $s \times s$ for each head | softmax's output (2), a mask (1), the result of dropout (2), each times $as/h$ | $5as/h$ |
 
-where $5as/h$ is attention's $s \times s$ part. (Of the 34, the feed-forward half accounts for 19: our nine numbers, at
-two bytes each, and a dropout mask of one byte. The rest of attention accounts for 11, and the two norms for 4.) If you
-recompute the whole layer, only $2sbh$ is left. *Selective* recomputation, or selective checkpointing, recomputes only
-attention's part, which is large and cheap to compute, and leaves $34sbh$. For GPT-3, $a = 96$, $s = 2{,}048$ and
+In all, that's $sbh\,(34 + 5as/h)$ bytes. If you recompute the whole layer, only its input is left, $2sbh$. *Selective*
+recomputation, or selective checkpointing, recomputes only the last row of the table and keeps the other $34sbh$. The
+last row is large, but cheap to compute again: attention's two products take $4bs^2h$ FLOPs, while all the products in
+the layer's forward and backward passes take $72bsh^2 + 12bs^2h$ (lecture 06). For GPT-3, $a = 96$, $s = 2{,}048$ and
 $h = 12{,}288$:
 """
 
 
 # %%
+UNITS = {"feed-forward": 2 * 9 + 1, "linear layers of attention": 2 + 6 + 2 + 1, "norms": 2 + 2}
+
+
 def layer_kept(s: int, b: int, h: int, a: int, recompute: str = "nothing") -> float:
     """Bytes that one layer keeps, depending on what is recomputed."""
-    per_element = {"nothing": 34 + 5 * a * s / h, "attention": 34, "everything": 2}
+    per_element = {
+        "nothing": sum(UNITS.values()) + (2 + 1 + 2) * a * s / h,
+        "attention": sum(UNITS.values()),
+        "everything": 2,
+    }
     return s * b * h * per_element[recompute]
 
 
@@ -508,30 +521,36 @@ of_gpt3 = {
 }
 for what, size in of_gpt3.items():
     print(f"GPT-3, one sequence, recomputing {what:>10}: {readable(size, 'B'):>8}")
-print(f"saved by selective recomputation: {1 - of_gpt3['attention'] / of_gpt3['nothing']:.0%}")
+saved = 1 - of_gpt3["attention"] / of_gpt3["nothing"]
+more_flops = 4 * s**2 * h / (72 * s * h**2 + 12 * s**2 * h)
+print(f"selective: {saved:.0%} of the bytes saved, {more_flops:.1%} more FLOPs")
 
-assert 5 * a * s / h == 80
-assert round(1 - of_gpt3["attention"] / of_gpt3["nothing"], 2) == 0.70
+assert list(UNITS.values()) == [19, 11, 4] and sum(UNITS.values()) == 34
+assert (a, s, h) == (96, 2_048, 12_288) and round(saved, 2) == 0.70
 assert round(of_gpt3["nothing"] / 1e9) == 275 and round(of_gpt3["everything"] / 1e9, 1) == 4.8
+assert round(more_flops, 3) == 0.009
 hfu, mfu = (FACTS[f"Megatron 175B {kind}"].value for kind in ("HFU", "MFU"))
-assert round(hfu / mfu - 1, 3) == 0.027  # measured in that paper: 2.7% more FLOPs, not a third
+assert (
+    round(hfu / mfu - 1, 3) == round(3 * more_flops, 3) == 0.027
+)  # as if 12 b s² h were added
 
 # %% [markdown]
 r"""
-Selective recomputation saves 70% of the bytes for 2.7% more FLOPs.  (In PyTorch, call `checkpoint` with
-`use_reentrant=False` and `context_fn=functools.partial(create_selective_checkpoint_contexts, ops)`, where `ops` lists
-the operators whose results should be kept, such as `torch.ops.aten.mm.default`. FlashAttention, a fast implementation
-of attention, makes this choice inside a single kernel.)
+Selective recomputation saves 70% of the bytes for 0.9% more FLOPs. (The paper's HFU, 2.7% above its MFU, counts three
+times as many FLOPs for the recomputation.) FlashAttention (lecture 04) makes the same choice inside its kernel. For
+other choices, PyTorch has `create_selective_checkpoint_contexts`: you list the operators whose results it should keep.
 
-### Offloading
+*Try it yourself:* call `layer_kept` with a context of 8,192 tokens. How much does selective recomputation save now?
 
-Instead of recomputing activations, you can move them to where memory is cheap. **Offloading** moves data to a larger
-and slower memory until it's needed again: from a GPU's memory to the CPU's, or from the CPU's memory to a disk. Every
-byte is moved twice, out during the forward pass and back during the backward pass, over a link of limited bandwidth.
-What does that cost? If each copy has to finish before the computation continues, the times add up. If the link works
-*while* the device computes, each pass takes as long as the slower of the two, and the faster one is hidden. The
-backward pass does twice the computation but moves the same number of bytes, so offloading may be hidden in one pass and
-not in the other.
+## 4 · Offloading
+
+Instead of computing activations again, you can move them to where memory is cheap. **Offloading** moves data to a
+larger and slower memory until it's needed again: from a GPU's memory to the CPU's, or from the CPU's memory to a disk.
+Activations go out during the forward pass and come back during the backward pass, over a link of limited bandwidth.
+
+What does that cost? If the computation waits for every copy, the times add up. If the link works *while* the device
+computes, each pass takes as long as the slower of the two, and the faster one is hidden. The backward pass does twice
+the computation but moves the same number of bytes, so the transfer may be hidden in one pass and not in the other.
 
 ### Exercise 11.3 · offload_seconds &nbsp; ★☆☆ &nbsp; 8 minutes
 
@@ -567,7 +586,9 @@ r"""
 **Why it matters.** Before you build anything, this function tells you whether offloading costs nothing or doubles the
 time.
 
-Autograd lets us register two functions, called *hooks*: it calls one when it saves a tensor, and the other when it
+### Offload the activations
+
+Autograd lets you register two functions, called *hooks*: it calls one when it saves a tensor, and the other when it
 needs that tensor again.
 """
 
@@ -580,7 +601,7 @@ carried = {"out": 0, "back": 0}  # bytes
 
 
 def carry_away(tensor: Tensor, folder: Path) -> Any:
-    """Move a tensor to the CPU's memory, or from there to a file; parameters and data stay."""
+    """Move a tensor from a GPU to the CPU's memory, or from a CPU to a file; parameters and data stay."""
     if tensor.untyped_storage().data_ptr() in resident:
         return tensor
     carried["out"] += tensor.nbytes
@@ -629,11 +650,13 @@ enter("offloading: activations left", 0, left)
 
 # %% [markdown]
 r"""
-No activations are left on the device, the gradients are the same, and everything that autograd saved was moved twice.
-In this cell each copy ends before the next operation begins, so there's no overlap. We can predict the time from two
-separate measurements: an ordinary step gives the rate of computation, and one tensor's round trip gives the bandwidth
-of the link. (On an idle machine the measured time is slightly longer, because each of the two dozen copies in each
-direction has some overhead. On a busy one, either measurement may be off by a factor of two.)
+No activations are left on the device, the gradients are the same, and everything that autograd saved was moved out once
+and back once.
+
+How long does a step take now? Our hooks finish each copy before the next operation begins, so there's no overlap. Your
+function can predict the time from two separate measurements: an ordinary step gives the rate of computation, and one
+tensor's round trip gives the bandwidth of the link. (On an idle machine the measured time should be slightly longer
+than predicted, because each copy has some overhead. On a busy one, either measurement may be off by a factor of two.)
 """
 
 # %% tags=["timed"]
@@ -655,14 +678,17 @@ model.zero_grad()
 
 # %% [markdown]
 r"""
-The same calculation works for the optimizer *state*. ZeRO-Offload (Ren and others, 2021, arXiv:2101.06840) keeps the
-master weights and both averages in the CPU's memory and lets the CPU do the optimizer step. In each step the new
-weights are copied to the GPU for the forward pass, and the gradients are copied back as the backward pass computes
-them: 2 bytes per parameter in each direction. (The CPU's own work takes additional time, unless it's hidden too.) PCIe,
-the link between the CPU and an H100, carries 64 GB/s in each direction according to the data sheet.
+### Offload the optimizer state
 
-**Predict.** The forward pass does 2 FLOPs per parameter and token, at some 400 TFLOP/s (an MFU of 0.4). How many tokens
-must a step have for the forward pass to hide the copy of the new weights completely?
+The same calculation works for the optimizer state. ZeRO-Offload (Ren and others, 2021, arXiv:2101.06840) keeps the
+master weights and both averages in the CPU's memory and lets the CPU take the optimizer step. Then only 16-bit numbers
+cross the link, 2 bytes per parameter in each direction. The gradients are copied to the CPU while the backward pass
+computes them; let's assume that the new weights are copied to the GPU during the next forward pass. (The CPU's step
+takes additional time, unless it's hidden too.) PCIe, the link between the CPU and an H100, moves 64 GB/s in each
+direction, according to the data sheet.
+
+**Predict.** The forward pass does 2 FLOPs per parameter and token, at about 400 TFLOP/s (an MFU of 0.4). How many
+tokens does a step need for the forward pass to hide the copy of the new weights completely?
 """
 
 # %%
@@ -693,30 +719,27 @@ assert round((alone["master copy"] + alone["optimizer state"]) / 1e9) == 96
 
 # %% [markdown]
 r"""
-The forward pass, $2N$ FLOPs per token, must take at least as long as moving $2N$ bytes. So you need at least rate /
-link tokens, for *any* model. For Llama 3.1 8B with 8,192 tokens, the copies take half a second and the computation a
-second, and the copies are hidden completely. With a quarter of these tokens, the copies still take half a second but
-the computation only a quarter of one, so the step takes twice as long as without offloading, even with overlap. In
-return, the GPU needs 96 GB less memory.
+For $N$ parameters, the forward pass does $2N$ FLOPs per token, and the copy moves $2N$ bytes. $N$ cancels: for *any*
+model, the number of tokens must be at least the rate in FLOP/s divided by the bandwidth in B/s. For Llama 3.1 8B with
+8,192 tokens, the two copies take half a second and the computation a full second, so the copies are hidden completely.
+With a quarter as many tokens, the copies still take half a second but the computation only a quarter of a second, so
+the step takes twice as long as without offloading, even with overlap. In return, the GPU needs 96 GB less memory.
 
-*Try it yourself:* combine the two methods. Wrap `checkpointed_loss` in the two hooks, so that the one input that each
-checkpoint still keeps is offloaded. What is moved now?
+*Try it yourself:* run `checkpointed_loss` under the two hooks, so that the one input that each checkpoint keeps is
+offloaded, too. How many bytes are moved now?
 
-## 4 · Fewer bytes for each parameter
+## 5 · Optimizers with less state
 
-In lecture 08 you met two optimizers that keep less state than AdamW. *Lion* (arXiv:2302.06675) keeps one average of the
-gradients, mixes it with the current gradient, and steps by the sign of the mixture. *Adafactor* (arXiv:1804.04235)
-keeps, for each matrix, running averages of the row means and the column means of the squared gradients; for a vector it
-keeps a running average of each square, as AdamW does.
+Two optimizers from an optional part of lecture 08 need less state than AdamW does.
 
-PyTorch's AdamW and Adafactor also count the steps of each parameter tensor, in a tensor of 4 bytes. Our own `Lion`,
-below, needs no counter.
-"""
+- *Lion* (arXiv:2302.06675) keeps one average of the gradients, mixes it with the current gradient, and steps by the
+  sign of the mixture.
+- *Adafactor* (arXiv:1804.04235) keeps, for each matrix, running averages of the row means and the column means of the
+  squared gradients. So for a matrix, the size of its state is the sum of the two dimensions instead of their product.
+  For a vector it keeps a running average of each square, as AdamW does.
 
-# %% [markdown]
-r"""
-For a matrix, the size of Adafactor's state is the sum of the two dimensions instead of their product. Here's a function
-that computes the size of the state, including counters, for parameters of the given shapes:
+The next function computes the size of the state from the parameters' shapes, with the 4-byte step counter that
+PyTorch's AdamW and Adafactor keep for each tensor. (Our own `Lion` won't need one.)
 """
 
 
@@ -734,10 +757,12 @@ def optimizer_bytes(shapes: list[tuple[int, ...]], optimizer: str) -> int:
     return total
 
 
+assert optimizer_bytes([(8, 8)], "AdamW") == 2 * 4 * 64 + 4  # two averages, and the counter
+
 # %% [markdown]
 r"""
-Let's see what Lion and Adafactor save, and whether the stack still learns. (We add a layer norm in front, so that some
-of the parameters are vectors.)
+Is the function exact, and does our stack learn with each optimizer? (A layer norm in front adds some parameters that
+are vectors.)
 """
 
 
@@ -791,6 +816,13 @@ share = optimizer_bytes(of_the_stack, "Adafactor") / (4 * numbers)
 print(f"Adafactor's state: {share:.1%} of the stack's parameters")
 assert share < 0.05
 
+# %% [markdown]
+r"""
+How large would the state be for Llama 3.1 8B? Each layer has seven matrices and two norms. An embedding table comes
+before the layers, and a last norm and the output layer come after them.
+"""
+
+# %% tags=["folded"]
 width, kv, hidden = llama.width, llama.kv_width, llama.hidden
 seven = [(width, width)] * 2 + [(width, kv)] * 2 + [(width, hidden)] * 2 + [(hidden, width)]
 shapes = [(llama.vocabulary, width)] * 2 + llama.layers * [*seven, (width,), (width,)]
@@ -798,27 +830,29 @@ shapes.append((width,))
 assert sum(map(math.prod, shapes)) == llama.parameters
 for name in losses:
     print(f"Llama 3.1 8B, {name}: {readable(optimizer_bytes(shapes, name), 'B')} of state")
-assert [round(optimizer_bytes(shapes, name) / 1e9, 1) for name in losses] == [64.2, 32.1, 0.0]
+assert [round(optimizer_bytes(shapes, name) / 1e6) for name in losses] == [64_242, 32_121, 13]
 
 # %% [markdown]
 r"""
-For Llama 3.1 8B, the state shrinks from 64 GB to 32 with Lion, and to almost nothing with Adafactor. But one learning
-rate doesn't fit all three; each has its own here. So the cost is a different update rule, whose learning rate you have
-to tune again.
+Llama's state shrinks from 64 GB to 32 GB with Lion, and to 13 MB with Adafactor. The cost is a different update rule,
+whose learning rate you have to tune again: above, Adafactor's is 30 times AdamW's.
 
-### LoRA: train something smaller
+*Try it yourself:* give Adafactor AdamW's learning rate, `1e-3`. How far does the loss fall?
 
-Suppose that you only want to *adapt* a trained model. **LoRA**, or low-rank adaptation, freezes the model's matrices
-and learns, for each of them, an update that is the product of two thin ones (Hu and others, 2021, arXiv:2106.09685):
+## 6 · LoRA: train something smaller
+
+Suppose you only want to *adapt* a trained model. **LoRA**, or low-rank adaptation, freezes the model's matrices and
+learns, for each of them, an update that is the product of two thin matrices (Hu and others, 2021, arXiv:2106.09685):
 
 $$y = W x + \frac{\alpha}{r}\, U D x \qquad D \in \mathbb{R}^{r \times \text{in}},\; U \in \mathbb{R}^{\text{out} \times r}$$
 
-$W$ is frozen, so it has no gradient, no state and no master weights. Only $D$ and $U$ are trained, and the **rank**
-$r$, the dimension that the two thin matrices share, is small. $U$ starts at zero, so that training starts from the
-given model. ($D$ must not start at zero as well, or the gradients of both would stay zero.) The factor $\alpha / r$ is
-meant to let you change the rank without having to retune the learning rate much. (Kalajdzievski, 2023,
-arXiv:2312.03732, finds that $\alpha / \sqrt{r}$ does this better.) After training you can add the product to $W$; such
-a *merged* layer takes no extra time to run.
+$W$ is frozen, so it has no gradient, no optimizer state and no master weights. Only $D$ and $U$ (called $A$ and $B$ in
+the paper) are trained, and they're thin because the **rank** $r$, the dimension that they share, is small. $U$ starts
+at zero, so that training starts from the given model. ($D$ must not start at zero as well, or the gradients of both
+would stay zero.) The constant $\alpha$ is yours to choose; dividing it by $r$ is meant to let you change the rank
+without having to retune the learning rate much. (Kalajdzievski, 2023, arXiv:2312.03732, finds that dividing by
+$\sqrt{r}$ works better.) After training you can add $\frac{\alpha}{r}\, U D$ to $W$; such a *merged* layer takes no
+extra time to run.
 
 ### Exercise 11.4 · LoRALinear &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -870,11 +904,10 @@ r"""
 <details><summary>Hint 1</summary>A linear layer keeps its weight as <code>[out, in]</code> and computes <code>x @ weight.T</code>. Use <code>down</code> and <code>up</code> in the same way, one after the other.</details>
 <details><summary>Hint 2</summary><code>base.weight.new_zeros(…)</code> makes zeros of the same dtype on the same device; <code>torch.randn(…, dtype=…, device=…)</code> makes the random ones.</details>
 
-**Why it matters.** LoRA makes it possible to fine-tune a large model on a single card. But it doesn't reduce every kind
-of memory.
+**Why it matters.** With LoRA, you can fine-tune a model on a card that's too small to train all of its weights.
 
-**Predict.** All matrices of the stack become LoRA layers of rank 4. By what factor does this change the bytes of the
-*activations*? (A factor below 1 means fewer.)
+**Predict.** All matrices of the stack become LoRA layers of rank 4. By what factor do the bytes of the *activations*
+change? (A factor below 1 means fewer.)
 """
 
 # %%
@@ -906,9 +939,9 @@ assert lora_kept == 4 * (9 * d + 2 * rank) * L * B > plain_kept
 
 # %% [markdown]
 r"""
-The activations even grow a little: $9d + 2r$ numbers for each row and block, instead of $9d$. The frozen matrix no
-longer needs its input, but LoRA's `down` does, and for each matrix the $r$ numbers between LoRA's `down` and `up` are
-kept as well. LoRA saves memory *per parameter* and checkpointing saves it *per token*, so they complement each other.
+The activations actually grow a little: $9d + 2r$ numbers for each row and block, instead of $9d$. The frozen matrix no
+longer needs its input, but LoRA's `down` does, and for each matrix the $r$ numbers between `down` and `up` are kept as
+well. LoRA saves memory *per parameter* and checkpointing *per token*, so they complement each other.
 
 Here's Llama 3.1 8B, with rank 16 on all seven matrices of each layer:
 """
@@ -924,23 +957,25 @@ print(
 
 assert adapters == 41_943_040
 assert round(everything / 1e9) == 128 and round(with_lora / 1e9, 1) == 16.7
+assert card < everything < 2 * card and with_lora < 24e9
 
 # %% [markdown]
 r"""
-Without activations, that takes us from two 80 GB cards to one 24 GB card.
+Not counting the activations, that takes us from two 80 GB cards to one 24 GB card.
 
-*Try it yourself:* store the frozen weights in 4 bits, half a byte each (QLoRA; Dettmers and others, 2023). What's the
-sum then?
+*Try it yourself:* store the frozen weights in 4 bits, half a byte each (QLoRA; Dettmers and others, 2023). How many GB
+does the training need then, without the activations?
 """
 
 # %% [markdown]
 r"""
-## 5 · Fusion
+## 7 · Fusion
 
 The last method saves memory *traffic*. An elementwise operation reads each number, computes almost nothing, and writes
-the result (lecture 05). A chain of them does that again and again, with a temporary tensor after each. **Fusion**
-combines the chain into one kernel that reads the input once, does all the computation, and writes once. `torch.compile`
-does this. Our example is the usual approximation of GELU, written out:
+the result (lecture 05). In a chain of such operations every one of them does this, and every result but the last is a
+temporary tensor. **Fusion** combines a chain of operations into one kernel that reads the input once, does all the
+computation, and writes the result once. `torch.compile` does this. Our example is the usual approximation of GELU,
+written out:
 
 $$\tfrac12\, x \left( 1 + \tanh\!\big( 0.798\, (x + 0.0447\, x^3) \big) \right)$$
 """
@@ -954,8 +989,8 @@ def gelu_by_hand(x: Tensor) -> Tensor:
 
 # %% [markdown]
 r"""
-**Predict.** Compared with a single fused kernel, how many times as many bytes does PyTorch move if it runs one
-operation at a time?
+**Predict.** PyTorch runs these operations one at a time. How many times as many bytes does it move as a single fused
+kernel would?
 """
 
 # %%
@@ -994,11 +1029,11 @@ r"""
 <details><summary>Hint 1</summary>Eager: how many tensors does an operation with two operands move between memory and the kernel? It's not two.</details>
 <details><summary>Hint 2</summary>Fused: which names does the kernel have to read because no operation makes them? A set contains each of them once. And what is written?</details>
 
-**Why it matters.** Memory-bound operations, as elementwise ones usually are, take as long as moving their bytes does.
-So the ratio of the two numbers is the largest speedup that fusion can give.
+**Why it matters.** Elementwise operations are usually memory-bound, so nearly all their time goes into moving bytes.
+The ratio of the two numbers is therefore the largest speedup that fusion can give.
 
-To measure the traffic, we insert an object between PyTorch and its kernels that counts operations and bytes. GELU takes
-eight operations, with temporaries that we call `a` to `g`.
+To measure the traffic, we insert an object between PyTorch and its kernels. It counts the operations, and the bytes
+that they read and write. GELU takes eight operations, with temporaries that we call `a` to `g`.
 """
 
 # %%
@@ -1048,9 +1083,9 @@ assert eager.bytes == 9 * traffic["fused"]
 
 # %% [markdown]
 r"""
-Now let PyTorch compile the function, and look at the
-kernels that it generates and at the tensors that they read and write. (On a CPU this needs a C++ compiler. If there's
-none, the cell says so. The first compilation takes about ten seconds.)
+Now let PyTorch compile the function. How many kernels does it generate, and how many tensors does each of them read and
+write? (On a CPU this needs a C++ compiler; without one, the cell says so. The first compilation may take ten seconds or
+more.)
 """
 
 # %% tags=["folded"]
@@ -1088,8 +1123,8 @@ if kernels is not None:
 
 # %% [markdown]
 r"""
-Eight kernels became one, with a ninth of the traffic. And since the chain is memory-bound, it gets faster as well.
-Autograd also keeps fewer bytes for the backward pass:
+Eight kernels became one, with a ninth of the traffic. Is it faster as well? And what does autograd keep for the
+backward pass?
 """
 
 # %% tags=["timed"]
@@ -1104,9 +1139,10 @@ if kernels is not None:
 
 # %% [markdown]
 r"""
-Fusion saves memory, too. With one kernel per operation, autograd kept three intermediate results of the chain; the
-backward pass of the fused kernel recomputes them from $x$. The compiler has made a checkpoint for you. Fusion doesn't
-help a large matrix product, which is compute-bound and already a single kernel.
+It should be faster, since the chain is memory-bound. With one kernel per operation, autograd kept three intermediate
+results of the chain. With the fused kernel it keeps only the input, and the backward pass recomputes the rest: in
+effect, the compiler does activation checkpointing for you. Fusion doesn't help a large matrix product, which is
+compute-bound and already a single kernel.
 
 *Try it yourself:* give `compiled_kernels` (in the folded code above) a softmax, written out: subtract the maximum,
 `exp`, divide by the sum. How many kernels do you get?
@@ -1114,19 +1150,19 @@ help a large matrix product, which is compute-bound and already a single kernel.
 
 # %% [markdown]
 r"""
-## 6 · The same training in a fraction of the memory
+## 8 · The same training in a fraction of the memory
 
-We train the stack four times, adding one method each time: first with none, then in eight parts with your `accumulate`,
-then also with every block in your `Checkpoint`, and finally with Adafactor instead of AdamW. The first three compute
-the same gradients up to rounding, so their losses have to agree. The fourth uses a different update rule.
+We train the stack four times, each time with one more method: first with none, then in eight parts with your
+`accumulate`, then also with every block in your `Checkpoint`, and finally with Adafactor instead of AdamW. The first
+three compute the same gradients up to rounding, so their losses have to agree. The fourth uses a different update rule.
 
-**Predict.** Add up parameters, gradients, optimizer state and activations. How many times as many bytes does the first
-run need as the last? ($B = 512$, $d = 64$, $L = 8$ on a CPU; 1,024, 256, 8 on a GPU. Each block has $8 d^2$ parameters,
-and a checkpointed block keeps only its input.)
+**Predict.** Add up the bytes of parameters, gradients, optimizer state and kept activations. By what factor is this sum
+larger in the first run than in the last? ($B = 512$, $d = 64$, $L = 8$ on a CPU; 1,024, 256, 8 on a GPU. Each block has
+$8 d^2$ parameters, and a checkpointed block keeps only its input; leave out what's recomputed.)
 """
 
 # %%
-guess = None  # times as many
+guess = None  # times
 
 
 # %%
@@ -1203,10 +1239,8 @@ for way in ("in parts", "+ checkpoints"):
 fewer = sum(bars["plain"].values()) / sum(bars["+ Adafactor"].values())
 reconcile("the first training", guess, fewer, "times the bytes of the last")
 
-# %%
-finding = (
-    f"Three methods together reduce the bytes of a training run by a factor of {fewer:.1f}"
-)
+# %% tags=["folded"]
+finding = f"Three methods together reduce the bytes that a training run keeps by a factor of {fewer:.1f}"
 plots.show(
     plots.memory_stacks(bars, title=finding),
     alt=f"{finding}. Bars of parameters, gradients, optimizer state and activations: in parts the activations "
@@ -1218,10 +1252,10 @@ assert exact == len(ledger)
 
 # %% [markdown]
 r"""
-What did it cost? More and smaller passes, a third more FLOPs for the checkpoints, and an update rule with another
-learning rate. None of the three methods reduces the parameters or their gradients. To reduce the gradients, you'd use
-LoRA; to reduce the parameters, you'd keep them in 16 bits, without master weights in float32, and round the updates
-stochastically (lecture 02), so that they aren't lost.
+What did it cost? More and smaller passes, a third more FLOPs for recomputation, and a different update rule with its
+own learning rate. None of the three methods reduces the parameters or their gradients. To reduce the gradients, you'd
+use LoRA. To reduce the parameters, you'd keep them in 16 bits, without master weights in float32, and round
+stochastically (lecture 02), so that small updates aren't lost.
 
 Back to our first question: can one H100 train Llama 3.1 8B with a sequence of 8,192 tokens?
 """
@@ -1252,6 +1286,7 @@ sums = {name: sum(ledger.values()) for name, ledger in ledgers.items()}
 for name, size in sums.items():
     print(f"{name:>18}: {readable(size, 'B')}")
 
+assert round((card - sums["+ Adafactor"]) / 1e9) == 8 and sums["checkpoints, LoRA"] < card / 3
 assert (
     sums["plain"] > sums["checkpoints"] > card > sums["+ Adafactor"] > sums["checkpoints, LoRA"]
 )
@@ -1259,8 +1294,9 @@ assert (
 # %% [markdown]
 r"""
 Checkpointing alone isn't enough, because AdamW's state and the master weights remain. If you give up AdamW for
-Adafactor, it just about fits. If you give up training every weight, most of the card is free. If you want to give up
-neither, you need offloading or a second card.
+Adafactor, it barely fits: that leaves 8 GB for everything that these bars don't include, such as temporaries and what
+CUDA itself needs. If you train only LoRA's matrices, most of the card is free. If you want to keep AdamW *and* train
+every weight, you need offloading or a second card.
 
 ## Takeaways
 
@@ -1278,5 +1314,5 @@ most methods reduce only one of the two. Don't keep what's cheap to recompute. A
 most of its time moving numbers between memory and the processor.
 
 Next: [12 · Scale](../12_scale/12_scale.ipynb). Several devices share one model. What does each of them hold, and what
-do they have to send?
+do they have to send each other?
 """

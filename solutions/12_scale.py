@@ -149,7 +149,7 @@ assert on_rank_1 == [[12, 14], [1, 2, 11, 12], [14]]
 
 # %% [markdown]
 r"""
-What does an all-reduce cost? The classic implementation is a *ring*. (NCCL also has others, such as trees.) Cut the
+What does an all-reduce cost? The classic implementation is a *ring*. (NCCL has others, such as the tree below.) Cut the
 vector into as many equal pieces as there are ranks. In each round, every rank sends one piece to the next rank, and
 adds the one that it receives to its own copy. After $n - 1$ rounds, each of $n$ ranks holds one piece of the complete
 sum. That is a **reduce-scatter**: each rank ends up with its own part of the sum. In another $n - 1$ rounds, the
@@ -359,9 +359,84 @@ except RanksError as error:
     print(error)
     assert "rank 0 waits in all_reduce" in str(error) and "rank 1 has ended" in str(error)
 
+from torch.distributed import constants as timeouts
+
+assert timeouts.default_pg_timeout.total_seconds() == 30 * 60
+if timeouts.default_pg_nccl_timeout is not None:  # it's None where PyTorch comes without NCCL
+    assert timeouts.default_pg_nccl_timeout.total_seconds() == 10 * 60
+
 # %% [markdown]
 r"""
 *Try it yourself:* run `launch(forgets, 2, seconds=10)`. What does it say, and does it take all ten seconds?
+
+### Ring or tree? (optional)
+
+Around a ring of 1,024 ranks, even a single number takes 2,046 rounds. A *tree* takes far fewer. In the first round,
+every second rank sends its vector to a neighbor, which adds it to its own. In the next round, half of the ranks that
+now hold a sum do the same, and so on until one rank has the sum of all. Then the sum travels back the way it came.
+"""
+
+
+# %%
+def tree_sum(vectors: list[Tensor]) -> tuple[Tensor, int]:
+    """The sum of all ranks' vectors, and in how many rounds rank 0 has it."""
+    vectors, distance, rounds = [v.clone() for v in vectors], 1, 0
+    while distance < len(vectors):
+        for receiver in range(0, len(vectors) - distance, 2 * distance):
+            vectors[receiver] += vectors[receiver + distance]  # all of these at the same time
+        distance, rounds = 2 * distance, rounds + 1
+    return vectors[0], rounds
+
+
+for n in (1, 2, 5, 8, 1_000, 1_024):
+    summed, rounds = tree_sum([torch.full((3,), float(rank)) for rank in range(n)])
+    assert summed.tolist() == 3 * [n * (n - 1) / 2]
+    assert rounds == math.ceil(math.log2(n))
+
+# %% [markdown]
+r"""
+That's $2 \lceil \log_2 n \rceil$ rounds instead of the ring's $2\,(n-1)$. The price is that the *whole* vector travels
+in each of them, and not only an $n$-th.
+
+**Predict.** Again, a message has a latency of 10 µs, and its bytes pass at 50 GB/s. How many times as fast as the ring
+is the tree, for 4,096 numbers and 1,024 ranks?
+"""
+
+# %%
+guess = None  # times
+
+
+# %%
+def tree_seconds(size: int, ranks: int, latency: float, bandwidth: float) -> float:
+    """Seconds of an all-reduce as a tree."""
+    return 2 * math.ceil(math.log2(ranks)) * (latency + size / bandwidth)
+
+
+faster = {}
+for what, size in (("4,096 numbers", 4 * 4_096), ("all gradients", 4 * llama.parameters)):
+    tree = tree_seconds(size, 1_024, 10e-6, 50e9)
+    by_ring = ring_seconds("all_reduce", size, 1_024, 10e-6, 50e9)
+    faster[what] = by_ring / tree
+    print(f"{what}: ring {readable(by_ring, 's')}, tree {readable(tree, 's')}")
+    assert tree == napkin.all_reduce(size, 1_024, 50e9, latency=10e-6, algorithm="tree")
+reconcile("the tree, for 4,096 numbers", guess, faster["4,096 numbers"], "times as fast")
+
+assert round(faster["4,096 numbers"]) == 99 and round(1 / faster["all gradients"]) == 10
+equal = 56_270_000  # bytes for which both take as long
+both = (
+    tree_seconds(equal, 1_024, 10e-6, 50e9),
+    ring_seconds("all_reduce", equal, 1_024, 10e-6, 50e9),
+)
+assert math.isclose(*both, rel_tol=1e-4)
+
+# %% [markdown]
+r"""
+The tree is 99 times as fast for the small vector. For all gradients of the model, the ring is ten times as fast. Both
+take equally long at 56 MB. (NCCL's [double binary
+trees](https://developer.nvidia.com/blog/massively-scale-deep-learning-training-nccl-2-4/) use two trees at once, and
+send a long vector in pieces, so they lose far less on it.)
+
+*Try it yourself:* for which sizes is the tree faster with 8 ranks?
 
 ## 3 · ZeRO: no rank needs all of it
 

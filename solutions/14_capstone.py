@@ -9,7 +9,7 @@ r"""
 Every lecture in this course has been about numbers that you can know in advance. Now you'll plan a training run from
 beginning to end: how many parameters, how many FLOPs, how many bytes of each kind, how many seconds on *your* machine,
 and how good the model has to become. Then you'll write the model, train it on real text, and compare the result with
-the plan. On an idle machine the plan will be right to the last parameter and FLOP, within two percent for memory, and
+the plan. It will be right to the last parameter and FLOP, within two percent for memory, and, on an idle machine,
 within twenty percent for time. And your model will write some Python, using your own KV cache from lecture 13.
 
 The training itself takes a few minutes on a CPU with two cores.
@@ -143,10 +143,11 @@ r"""
 
 A loss means little without something to compare it with. A model that knows nothing assigns each of the 256 bytes a
 probability of 1/256, and has a loss of $\ln 256 = 5.55$ nats per byte. (*Nats* go with natural logarithms, as bits do
-with base-2 logarithms.) You can do better by counting how often each byte occurs, and better still by counting which
-byte follows each byte, or each *pair* of bytes. Such a table needs no training, and a model that sees only as many
-bytes can hardly beat it. Our baseline is the table that looks back `preset.look_back` bytes: none, or two. Your model's
-validation loss has to be lower than the baseline's.
+with base-2 logarithms. Divide by $\ln 2$ to get lecture 09's bits per byte.) A table of counts, known as an *n-gram
+model*, does better. It holds how often each byte occurs or, looking back, how often each byte follows every possible
+byte or *pair* of bytes. A table needs no training, and a model that looks back no further can hardly beat it. Our
+baseline is the table that looks back `preset.look_back` bytes: none or two, depending on the preset. Your model has to
+beat it on the validation set.
 
 **Predict.** What's the validation loss of the table that looks back two bytes, in nats per byte?
 """
@@ -182,18 +183,18 @@ assert math.log(256) > table_losses[0] > table_losses[1] > table_losses[2] > 1
 
 # %% [markdown]
 r"""
-(The code adds 0.1 to every count, for sequences that were never seen: without it, a single surprise would make the loss
-infinite.)
+(The code adds 0.1 to every count. Otherwise, a single sequence that was never seen would make the loss infinite.)
 
-*Try it yourself, on paper:* a table that looks back three bytes would have $256^4$ numbers. How many bytes is that?
+*Try it yourself, on paper:* a table that looks back three bytes would have $256^4$ numbers. At 4 bytes each, how many
+bytes is that?
 
 ## 2 · The plan
 
 ### Parameters and FLOPs
 
-For parameters and FLOPs, the model is the Transformer of lecture 08 with one change: the token embedding is also the
-output layer (the two are *tied*), so its parameters count only once, but it does cost FLOPs at the output. For a
-vocabulary of $V$ tokens, context length $T$, width $d$ and $L$ layers:
+The architecture is lecture 08's Transformer with two changes: attention is a single fused operation, and the token
+embedding is also the output layer. Such *tied* weights count only once as parameters, but they do cost FLOPs at the
+output. For a vocabulary of $V$ tokens, context length $T$, width $d$ and $L$ layers:
 
 | part | shapes | remarks |
 |---|---|---|
@@ -205,16 +206,16 @@ vocabulary of $V$ tokens, context length $T$, width $d$ and $L$ layers:
 | each layer: two LayerNorms | $2d$ each | a scale and a shift |
 | at the end: a LayerNorm | $2d$ | |
 
-None of the linear layers has a bias. For the FLOPs, lecture 06 has everything you need: a weight that multiplies costs
-2 FLOPs per token forward and 4 backward. In addition, attention multiplies queries by keys and attention weights by
-values: $2 \cdot 2 \cdot d \cdot T$ FLOPs per token in each layer forward, and twice as many backward. (By convention
-the half that the mask hides is counted too, and what a fused backward pass recomputes isn't.) Norms, GELU and softmax
-aren't matrix products, so they aren't counted.
+None of the linear layers has a bias. For the FLOPs, lecture 06 has everything you need: each weight in a matrix product
+costs 2 FLOPs per token in the forward pass and 4 in the backward pass. In addition, attention multiplies queries by
+keys and attention weights by values: $2 \cdot 2 \cdot d \cdot T$ FLOPs per token in each layer in the forward pass, and
+twice as many in the backward pass. (By convention, the half that the mask hides counts too, and what a fused backward
+pass recomputes doesn't.) Norms, GELU and softmax aren't matrix products, so they aren't counted.
 
 ### Exercise 14.1 · Parameters, and FLOPs per token &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `plan_work(layers, width, context, vocabulary)`. It returns a dict with the number of `"parameters"` and the
-`"FLOPs per token"` of the forward and backward pass together. Both are integers, and exact.
+`"FLOPs per token"` of the forward and backward pass together. Both must be exact integers.
 """
 
 
@@ -238,10 +239,10 @@ check("plan_work")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Add up one layer first: four matrices, and two norms of two vectors each. Then multiply by the number of layers, and add the rows that occur once.</details>
-<details><summary>Hint 2</summary>For the FLOPs go through the table again, and ask of each row whether it multiplies; the first row does, at the output. The text above has attention's FLOPs for one layer, forward.</details>
+<details><summary>Hint 2</summary>For the FLOPs go through the table again, and ask of each row whether it takes part in a matrix product; the first row does, at the output. The text above gives attention's FLOPs for one layer in the forward pass.</details>
 
 **Why it matters.** The rest of the plan builds on these two numbers: three of the four kinds of bytes follow from the
-first, and the seconds from the second.
+number of parameters, and a lower bound on the time follows from the FLOPs.
 """
 
 # %%
@@ -251,6 +252,7 @@ for kind, number in work.items():
     print(f"{kind:>16}: {number:,}")
 print(f"{'the whole run':>16}: {readable(run_flops, 'FLOPs')}")
 
+# %% tags=["folded"]
 on_the_napkin = Shape(
     layers=preset.layers,
     width=preset.width,
@@ -279,15 +281,15 @@ $N = B \cdot T$ tokens (not the $N$ of $6N$) and $h$ heads, autograd keeps:
 | their outputs, as inputs of `qkv` and of `up` | $2Nd$ | 16 bits |
 | queries, keys and values | $3Nd$ | 16 bits |
 | the result of attention, which is the input of `out` | $Nd$ | 16 bits |
-| from attention, one number for each query and head | $Nh$ | `float32` |
+| from attention, the log-sum-exp of the scores for each query and head | $Nh$ | `float32` |
 | before and after GELU | $8Nd$ | 16 bits |
 
 | once | numbers | format under autocast |
 |---|---|---|
 | the last LayerNorm: its input and its statistics | $Nd + 2N$ | `float32` |
 | its output, as the input of the output layer | $Nd$ | 16 bits |
-| the loss: all log-probabilities, and one more number | $NV + 1$ | `float32` |
-| a copy of each matrix that multiplies, including the token embedding | $12Ld^2 + Vd$ | 16 bits |
+| the loss: all log-probabilities, and the number of tokens, by which the mean divides | $NV + 1$ | `float32` |
+| a copy of each matrix in a product, including the token embedding | $12Ld^2 + Vd$ | 16 bits |
 
 The last row exists only under autocast: in `float32` the weights themselves are used, and there's no copy. The other
 rows are the same in `float32`, with 4 bytes throughout. There's no $T^2$ in either table, because we'll use fused
@@ -337,9 +339,9 @@ r"""
 <details><summary>Hint 1</summary>In each table add up the numbers of the <code>float32</code> rows and those of the 16-bit rows; then multiply each of these sums by the bytes per number.</details>
 <details><summary>Hint 2</summary>Only two things depend on <code>mixed</code>: how many bytes a number in the 16-bit rows takes, and whether there are copies. Apart from the copies, the 16-bit rows have 14 d numbers per token in each layer, and d more per token in the second table.</details>
 
-**Why it matters.** This decides which batch size fits, and what to change if none does.
+**Why it matters.** These numbers tell you which batch size fits, and what to change if none does.
 
-**Predict.** Just by looking at the tables: for your preset, how many times as many bytes do the *activations* take in
+**Predict.** Estimate from the tables: for your preset, how many times as many bytes do the *activations* take in
 `float32` as under autocast?
 """
 
@@ -385,7 +387,7 @@ your device.
 
 ### Seconds
 
-You know how many FLOPs the run takes; now you need the rate of your device. As in lecture 05, we measure the rate with
+You know how many FLOPs the run takes; now you need the rate of your device. As in lecture 05, we measure the rate of
 large matrix products and call the best rate the *measured ceiling*. Here it is in both formats:
 """
 
@@ -403,12 +405,12 @@ for dtype, rate in ceilings.items():
 # %% [markdown]
 r"""
 The printed times are *lower bounds*. No training run reaches the ceiling: its matrices are smaller, and everything
-between the matrix products takes time without counting as FLOPs. The fraction of the ceiling that the run reaches takes
-the place of its MFU, which is relative to the data sheet's peak. Like the ceiling, it's a number that no formula gives.
-(The 0.4 to 0.5 that lecture 00 called good refers to that peak and to much larger models.) Guess it now; in section 4
-you'll measure it in a short trial run, the rehearsal, which also decides between the two formats.
+between the matrix products takes time without counting as FLOPs. No formula gives the fraction of the ceiling that a
+run reaches. In section 4 you'll measure it with a short trial run, the rehearsal; for now, guess. (The fraction isn't
+the MFU, which is relative to the data sheet's peak.)
 
-**Predict.** What fraction of the ceiling will the training reach?
+**Predict.** What fraction of the ceiling will the training reach? (The ceiling is that of the format in which we'll
+train, whichever is faster.)
 """
 
 # %%
@@ -428,7 +430,7 @@ r"""
 r"""
 ## 3 · The model
 
-From ids to logits the model is a simple sequence, and you'll write most of it:
+From ids to logits, the model is a simple sequence of steps, and you'll write most of them:
 
 | | shape |
 |---|---|
@@ -438,8 +440,8 @@ From ids to logits the model is a simple sequence, and you'll write most of it:
 | a norm | `[b, t, d]` |
 | logits: dot products with the embeddings of all $V$ tokens | `[b, t, V]` |
 
-For each token, the residual stream is the vector that runs from the embedding to the last norm: each part adds its
-output to it, and nothing replaces it. So gradients have a direct path back through any number of layers (lecture 07).
+A token's vector, on its way from the embedding to the last norm, is the *residual stream*: each part adds its output to
+the vector, and none replaces it. So gradients have a direct path back through any number of layers (lecture 07).
 
 ### Exercise 14.3 · Attention &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -447,13 +449,13 @@ Write the module `Attention`. It has two linear layers without bias, `qkv` (widt
 width), made by `nn.Linear`, and nothing else to train or to store. The outputs of `qkv` are, in this order, all
 queries, all keys, all values; within each of these three, each head's numbers are consecutive. The heads attend
 causally: a token sees itself and everything before it, in training and in evaluation. Merge the heads, and apply `out`.
-It works in whatever floating-point dtype its weights have and on whatever device they're on, and gradients reach both
-weights and `x`.
+It works in whatever floating-point dtype its weights have and on whatever device they're on, and gradients reach `x`
+and the weights of both layers.
 
 `F.scaled_dot_product_attention(q, k, v, is_causal=True)` scales and masks. If its arguments have four dimensions,
 `[b, h, t, e]`, then on a CPU or on CUDA, in our two formats, it's a fused operation that keeps no $T \times T$ weights
-for the backward pass. The plan of section 2 relies on this: autograd keeps what its table says and no more.
-(`rearrange` with named dimensions splits and merges without unnecessary copies.)
+for the backward pass. The plan of section 2 relies on this: for attention, autograd keeps what the table lists and no
+more. (`rearrange` with named dimensions splits and merges without unnecessary copies.)
 """
 
 
@@ -522,13 +524,13 @@ and `places` (the positional embedding), both `nn.Embedding`; the `blocks` that 
 list, a generator), in that order; and a final `norm`, an `nn.LayerNorm`. Nothing else is trained. PyTorch has to
 register the blocks, so that their parameters are called `blocks.0.…`, `blocks.1.…`, and so on. The input is ids
 `[b, t]` with any $t$ from 1 up to `context`. Each token's vector, plus that of its position, goes through the blocks
-and the norm. The result for each token consists of the dot products of its vector with those of *all* tokens in the
-table: one logit for each. Gradients reach every parameter, and they reach the token table through both of its uses.
+and the norm. A position's logits are the dot products of the resulting vector with the vectors of *all* tokens in the
+table. Gradients reach every parameter, and they reach the token table through both of its uses.
 
 The constructor draws every matrix in the model, including the tables and whatever the blocks contain, from a normal
 distribution with mean 0 and a standard deviation of 0.02; vectors, such as those of the norms, stay as they are. (With
-`nn.Embedding`'s own standard deviation, 1, the first logits would be about as large as $\sqrt d$; they should be about
-0, the same for all bytes.)
+`nn.Embedding`'s own standard deviation, 1, the first logits would be about as large as $\sqrt d$; they should be near
+0, so that all bytes are about equally likely.)
 """
 
 
@@ -562,8 +564,8 @@ check("Transformer")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>A linear layer multiplies by a weight of shape <code>[outputs, inputs]</code>, and <code>F.linear</code> does the same with any tensor of that shape: what's the shape of the table? The positions of a sequence are the first rows of their table; they're added to each sequence of the batch.</details>
-<details><summary>Hint 2</summary>Which containers of <code>torch.nn</code> tell PyTorch about the modules in them? Once the blocks are in one, <code>self.parameters()</code> has theirs too. A matrix has two dimensions, a vector one.</details>
+<details><summary>Hint 1</summary>A linear layer multiplies by a weight of shape <code>[outputs, inputs]</code>, and <code>F.linear</code> does the same with any tensor of that shape: what's the shape of the table? The vectors of a sequence's positions are the first rows of the table <code>places</code>; they're added to each sequence of the batch.</details>
+<details><summary>Hint 2</summary>Which containers of <code>torch.nn</code> tell PyTorch about the modules in them? Once the blocks are in one, <code>self.parameters()</code> includes theirs. A matrix has two dimensions, a vector one.</details>
 
 **Why it matters.** That's the whole architecture, in some thirty lines. Llama has a different norm, positional
 encoding, nonlinearity and output layer, and fewer heads for keys and values, but the same structure.
@@ -594,8 +596,8 @@ flowchart LR
 
 ### The model against the plan
 
-Before you train a model, check everything that's cheap to check. Parameters and FLOPs come first. Neither needs any
-memory on the meta device (lecture 05).
+Before you train a model, check everything that's cheap to check. Parameters and FLOPs come first. On the meta device,
+counting them takes no memory (lecture 05).
 """
 
 
@@ -626,12 +628,12 @@ assert counted == work  # to the last one
 
 # %% [markdown]
 r"""
-**The first loss.** All logits are near 0, so the model gives each byte about the same probability. (A logit is the dot
-product of $d$ normalized numbers with weights whose standard deviation is 0.02. Its variance is $0.02^2 d$, which
-raises the loss above $\ln 256$ by about half that much.)
+**The first loss.** All logits are near 0, so the model gives each byte about the same probability, and the loss should
+be near $\ln 256$. (A logit is the dot product of $d$ normalized numbers with weights whose standard deviation is 0.02.
+So the variance of the logits is $0.02^2 d$, and the loss exceeds $\ln 256$ by about half of that.)
 
-**The future.** If you change a token, the logits at all earlier positions must stay the same. (In `float64`, rounding
-stays far below $10^{-9}$; we count anything above that as a change.)
+**The causal mask.** If you change a token, the logits at all earlier positions must stay the same. (In `float64`,
+rounding errors stay far below $10^{-9}$; we count anything above that as a change.)
 """
 
 # %% tags=["folded"]
@@ -673,16 +675,10 @@ print(f"changing token {place} changes the logits from {place} on, and none befo
 r"""
 **Bytes.** We run one step and measure the memory after each part of it, as in lecture 08. The optimizer is PyTorch's
 AdamW in its fused version, which makes no temporaries. Weight decay applies to matrices but not to vectors.
-
-**Predict.** The two tables of activations lack a row: for the backward pass, the loss keeps one more tensor. How many
-bytes per token does it add?
 """
 
-# %%
-guess = None  # B per token
 
-
-# %% tags=["item-82", "item-84", "item-87"]
+# %% tags=["folded", "item-82", "item-84", "item-87"]
 def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:
     """AdamW with the usual settings for language models."""
     groups = [
@@ -728,22 +724,20 @@ for precision, kinds in step_bytes.items():
         if device.type != "mps":  # where attention is another operation, which keeps more
             assert abs(share) < 0.02
 more = measured_bytes[True]["activations"] - in_mixed["activations"]
-reconcile("activations beyond the plan", guess, more / tokens_per_step, "B per token")
-
 if device.type == "cpu":
-    assert more == 8 * tokens_per_step
+    assert more == 8 * tokens_per_step  # the targets
 
 # %% [markdown]
 r"""
 The plan is almost exact; it leaves out two things. AdamW has step counters, 4 bytes for each tensor. And the loss keeps
-the *targets*: a batch is cut from longer rows, so flattening the targets copies them, as `int64`. It's far below our
-two percent, so we leave the plan as it is.
+a copy of the targets, 8 bytes per token: they're a slice of longer rows, so they aren't contiguous, and flattening
+copies them (lecture 03). Together, the two are far below our two percent, so we leave the plan as it is.
 
 *Try it yourself:* what does the plan say for a batch eight times as large? Does that fit on your device?
 
 ## 4 · The loop
 
-The loop is your `train` from lecture 09 with three additions. The forward pass and the loss run under `torch.autocast`
+The loop is your `train` from lecture 09 with three changes. The forward pass and the loss run under `torch.autocast`
 if `mixed` is true; `bfloat16` needs no loss scaling (lecture 10). `clip_grad_norm_` clips the gradient to a norm of at
 most 1, so that one unusual batch can't ruin the run. With `error_if_nonfinite`, it also raises an error, before the
 update, if the norm is NaN or infinite; this replaces the check of the loss in `train`. And the loop saves a checkpoint
@@ -786,24 +780,25 @@ def train_model(
 r"""
 ### The rehearsal
 
-The plan still lacks the fraction of the ceiling. So we rehearse: train a model of *one* layer for a few steps, and one
-of $m$ layers, a little more than half of the real model's $L$. The difference in time is what $m - 1$ layers take; the
-time of the first model covers one layer and everything else (embedding, output layer, loss, batch). From there we
-extrapolate linearly to $L$ layers:
+Only the seconds are still missing from the plan. So we rehearse: we train models with fewer layers for a few steps, and
+extrapolate. A model of *one* layer takes $t(1)$ seconds per step, for that layer and everything else (embedding, output
+layer, loss, batch). A model of $m$ layers, a little more than half of the real model's $L$, takes longer, and the
+difference is the time of $m - 1$ layers. So with $L$ layers, a step should take
 
-$$t(L) = t(1) + (L - 1) \cdot \frac{t(m) - t(1)}{m - 1}$$
+$$t(L) = t(1) + (L - 1) \cdot \frac{t(m) - t(1)}{m - 1} .$$
 
 Why not use two layers? Because every error in $t(m) - t(1)$ is multiplied by $(L - 1) / (m - 1)$. With two layers
 that's $L - 1$; here it's less than two. And we need the *mean* time of a step, not the median, because a run pays for
 its slow steps too.
 
-We do it in both formats and choose the faster one, since mixed precision may gain less in this model than in one large
-product.
+Mixed precision may speed up this model less than one large product. So we rehearse in both formats and choose the
+faster one. That's four rehearsals; each takes a fiftieth of the run's steps or a second, whichever is longer.
 
 Five times during the run we also compute the validation loss, on 16 batches each time. Each batch takes only a forward
-pass, a third of a step's FLOPs (lecture 06), so in all it takes as long as $5 \cdot 16 / 3 \approx 27$ steps.
+pass, a third of a step's FLOPs (lecture 06), so all these batches together take about as long as $5 \cdot 16 / 3
+\approx 27$ steps.
 
-**Predict.** Compared with `float32`, how many times as fast is a step in mixed precision? (Section 2 has the ratio for
+**Predict.** By what factor is a step in mixed precision faster than one in `float32`? (Section 2 printed both rates for
 one large product.)
 """
 
@@ -871,10 +866,11 @@ print(
 
 # %% [markdown]
 r"""
-Most likely the gain is smaller than for a single large product: norms, GELU, softmax and the loss aren't matrix
+Most likely, the speedup is smaller than for a single large product: norms, GELU, softmax and the loss aren't matrix
 products, and autocast adds conversions. In a small model, or on a CPU without instructions for `bfloat16`, mixed
 precision may even be slower. If so, we train in `float32`, which takes more memory; but our limit is time, not memory.
 
+The last number printed is the planned fraction of the ceiling, which follows from the seconds. How good was your guess?
 Now the plan is complete. *From here on we don't change it.*
 
 ## 5 · The run
@@ -888,8 +884,9 @@ guess_of_loss = None  # nats per byte
 # %% [markdown]
 r"""
 We also interrupt the run. After two fifths of the steps the first process ends; all that's left is the file that `save`
-wrote (using the course's `checkpoint`, from lecture 09). A new process, which we imitate as in lecture 09, has a
-different seed, makes a model, loads the file and continues. The file contains everything that the next step depends on.
+wrote (using the course's `checkpoint`, from lecture 09). A new process, which we imitate as in lecture 09, starts from
+a different seed, makes a model, loads the file and continues. The file contains everything that the next step depends
+on.
 """
 
 
@@ -976,7 +973,7 @@ print(f"{readable(first_seconds, 's')} so far, planned {readable(planned_so_far,
 
 # %% [markdown]
 r"""
-Here's the new process, followed by a figure of the whole run:
+Now the new process takes over. A figure of the whole run follows.
 """
 
 # %% tags=["item-86", "timed"]
@@ -1029,18 +1026,21 @@ the tokens that you pass. So you'll write a second forward pass, which runs the 
 with a cache in each layer.
 
 Write `generate(model, heads, ids, count, pick)`. It continues each row of `ids`, `[b, t]`, by `count` tokens, one at a
-time, and returns the old and new ids together, `[b, t + count]`. It computes what your `Transformer` computes, from
-`model.tokens`, `model.places`, `model.blocks` and `model.norm`, and in each block from `norm_1`, `attention.qkv`,
-`attention.out`, `norm_2`, `up` and `down`. (Call only these parts, never the model, a block or its attention as a
-whole.) `heads` is the number of attention heads. The logits at the *last* position predict what comes next: for each
-new token, `pick` is called once with these logits, `[b, vocabulary]`, and returns the next id of each row, `[b]`.
+time, and returns the old and new ids together, `[b, t + count]`. The logits at the *last* position, `[b, vocabulary]`,
+predict what comes next: for each new token, call `pick` once with these logits, and it returns the next id of each row,
+`[b]`.
+
+Compute what your `Transformer` computes, from `model.tokens`, `model.places`, `model.blocks` and `model.norm`, and in
+each block from `norm_1`, `attention.qkv`, `attention.out`, `norm_2`, `up` and `down`. Call only these parts, never the
+model, a block or its attention as a whole. `heads` is the number of attention heads.
 
 Each token passes through each layer only once, except for the last token, which passes through none: its logits aren't
 needed. To make this possible, replace the class below with your `KVCache` from exercise 13.2, or keep the keys and
-values in some other way. The cache is on the model's device and in its floating-point dtype, whatever they are. $t$ +
-`count` − 1 is at most the number of positions. Nothing is recorded for a backward pass, and afterward gradient
-recording is on or off, just as before. `ids` is `int64`, has at least one row and one column, and isn't changed.
-`count` may be 0.
+values in some other way. The cache is on the model's device and in its floating-point dtype, whatever they are.
+
+`ids` is `int64`, has at least one row and one column, and isn't changed. `count` may be 0, and $t$ + `count` − 1 is at
+most the number of positions. Nothing is recorded for a backward pass, and afterward gradient recording is on or off, as
+it was before.
 """
 
 
@@ -1115,8 +1115,8 @@ check("generate")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>One loop over the new tokens. What enters the model is the prompt in the first round and the newest column in all later ones; its positions begin where the cache ends. Inside is a loop over the blocks, and each block has its own cache.</details>
-<details><summary>Hint 2</summary>Copy the lines of <code>Transformer</code>, <code>Block</code> and <code>Attention</code> in the order in which they run. Only two lines change: the rows of <code>places</code>, and the attention, which becomes <code>cache.attend(q, k, v)</code>. The norm and the output layer need the last position alone.</details>
+<details><summary>Hint 1</summary>One loop over the new tokens, as in exercise 13.3. What enters the model is the prompt in the first round and the newest column in all later ones; its positions begin where the cache ends. Inside is a loop over the blocks, and each block has its own cache.</details>
+<details><summary>Hint 2</summary>Copy the lines of <code>Transformer</code>, <code>Block</code> and <code>Attention</code> in the order in which they run. Only two lines change: the rows of <code>places</code>, and the attention, which becomes <code>cache.attend(q, k, v)</code>. The norm and the output layer need only the last position.</details>
 
 **Why it matters.** At their core, chatbots work like this: a pass for the prompt, a small one for each new token, and a
 rule that picks it. You've now written both forward passes of a Transformer, for training and for inference.
@@ -1183,9 +1183,10 @@ that in a few minutes on your own machine.
 ### How fast does it generate text?
 
 As in lecture 13, the text must be the same with and without a cache. The folded code has the loop without one, which
-passes the whole text through the model for each new token. It compares both in `float64`, where rounding can't decide
-between two bytes, and then times two passes: one over a single token, which takes about as long as a step with the
-cache, and one over the whole context, which takes about as long as the last step without a cache.
+passes the whole text through the model for each new token. It compares the two texts in `float64`, where rounding
+errors are too small to change which byte is chosen. Then it times two passes: one over a single token, which takes
+about as long as a step with the cache, and one over the whole context, which takes about as long as the last step
+without a cache.
 """
 
 
@@ -1220,7 +1221,9 @@ exact = make_model().to(device, torch.float32 if device.type == "mps" else torch
 exact.load_state_dict(model.state_dict())
 with_cache = generate(exact, preset.heads, prompt, new_tokens, greedy)
 assert torch.equal(with_cache, generate_plainly(exact, prompt, new_tokens))
-print(f"with and without the cache: the same {new_tokens} bytes")
+print(
+    f"with and without the cache: the same {new_tokens} bytes after a prompt of {prompt.shape[1]}"
+)
 
 one, whole = pass_seconds(1), pass_seconds(preset.context)
 print(f"a pass over 1 token takes {readable(one, 's')}", end=", ")
@@ -1228,8 +1231,8 @@ print(f"over {preset.context} tokens {readable(whole, 's')}")
 
 # %% [markdown]
 r"""
-**Predict.** A prompt fills half of the context or more, and the model generates text until the context is full. How
-many times as many tokens per second does it generate with the cache as without?
+**Predict.** The cell above printed how long the prompt is, how many bytes the model adds until the context is full, and
+how long two passes take. By what factor does the cache increase the number of tokens per second?
 """
 
 # %%
@@ -1261,15 +1264,17 @@ for way, rate in rates.items():
 r"""
 Your cache adds a few small operations to each layer, so expect slightly fewer tokens per second than planned. In a
 model this small, even a pass over one token is mostly overhead (lecture 13): the larger the model and the longer its
-context, the more the cache gains. But the cache is of no use beyond the end of the context. A loop without a cache
-could go on by passing only the last $T$ tokens. With each new token, all the others then move to another position, so
-their keys and values change, and everything in a cache would be out of date.
+context, the more the cache gains.
+
+But the cache is of no use beyond the end of the context. A loop without a cache could go on by passing only the last
+$T$ tokens. With each new token, all the others then move to another position, so their keys and values change, and
+everything in a cache would be out of date.
 
 *Try it yourself:* which batch size gives the most tokens per second? (Pass `prompt.expand(n, -1)`.)
 
-## 6 · Everything, planned and measured
+## 6 · Planned and measured
 
-All the numbers in the plan were written down before the first step of the run. Here they are next to the measurements.
+We wrote down all the numbers in the plan before the first step of the run. Here they are next to the measurements.
 """
 
 # %% tags=["timed", "folded"]
@@ -1299,67 +1304,25 @@ assert 1 / 50 < run_seconds / planned_seconds < 50
 
 # %% [markdown]
 r"""
-If the seconds were off, another program was probably running during the rehearsal or the run, or the device got hot and
-slowed down. On an idle machine they agree within 20%, so close other programs and run both again.
-
-And this is the fraction of the ceiling, which you guessed before the model existed:
-"""
-
-# %% tags=["timed"]
-share = run_flops / run_seconds / ceiling
-reconcile("the training reaches", guess_of_share, share, "of the ceiling")
-print(
-    f"{readable(run_flops / run_seconds, 'FLOP/s')} of {readable(ceiling, 'FLOP/s')}: {share:.0%}"
-)
-promised = hardware.peak_flops(device, torch.bfloat16 if mixed else torch.float32)
-of_promised = mfu(run_flops, run_seconds, promised)
-if promised is not None and of_promised is not None:
-    record("the run of the capstone", of_promised, "MFU")
-    print(f"MFU, relative to the peak of {readable(promised, 'FLOP/s')}: {of_promised:.1%}")
-print(f"{preset.steps * tokens_per_step / run_seconds:,.0f} tokens/s")
-
-# %% tags=["timed", "folded"]
-units = {"parameters": "parameters", "FLOPs per token": "FLOPs", "seconds": "s"}
-rows = [(kind, plan, measured[kind], units.get(kind, "B")) for kind, plan in planned.items()]
-rows.append(("the baseline, and the loss", baseline, final_loss, "nats per byte"))
-exactly = sum(measured[kind] == planned[kind] for kind in planned)
-finding = (
-    f"A Transformer, planned and trained: {exactly} of {len(planned)} numbers to the last digit, "
-    f"time {run_seconds / planned_seconds - 1:+.0%}, and {1 - final_loss / baseline:.0%} below the baseline"
-)
-plots.show(
-    plots.predicted_vs_measured(rows, title=finding),
-    alt=f"{finding}. Parameters, FLOPs per token, four kinds of bytes, seconds and the loss, "
-    "predicted and measured.",
-)
-
-# %% [markdown]
-r"""
-So yes: you can know what a training run takes before it starts, most of it on paper and the rest after a rehearsal of a
-few seconds. The one thing that the plan doesn't tell you is the result, the loss. (Scaling laws predict even that, by
-extrapolating from many small runs to a large one: Kaplan and others, 2020, arXiv:2001.08361, and Hoffmann and others,
-2022, arXiv:2203.15556.)
-
-*Try it yourself:* halve the width and double the number of layers. Plan first: which of the numbers change, and by how
-much? Then run from the top.
-
-## 7 · What is off? (optional)
-
-So far you've compared the numbers by eye. A program that compares them, for instance after each of many runs, has to
-know which differences matter.
+If the seconds are off, another program was probably running during the rehearsal or the run, or the device got hot and
+slowed down. Close other programs and repeat the rehearsal and the run: on an idle machine, plan and measurement agree
+within 20%.
 
 ### Exercise 14.6 · Discrepancies (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `discrepancies(planned, measured, tolerances)`. All three are dicts from names to numbers. A number is off if it
-differs from the plan by *more* than its tolerance, in either direction. The tolerance is a fraction of the *planned*
-number: 0.02 means 2%, and 0 means exactly equal. Compare the difference itself, since a quotient is rounded: at a
-tolerance of 0.1, a measured 110 is not off if 100 was planned, although `110 / 100 - 1` is slightly more than 0.1.
-(Otherwise no number is so close to its limit that rounding would matter.) And a measured NaN, such as the loss of a run
-that diverged, is off.
+The folded code above stops if the plan was wrong. A report on many runs should instead list what's wrong with each of
+them, including numbers that are missing and losses that are NaN.
 
-Return a dict of the numbers that are off, with their relative difference as the value: −0.3 if the measured number is
-30% less than planned, NaN for a NaN. A name that was planned but not measured is off as well; its value is None.
-Planned numbers are positive, every planned name has a tolerance, and numbers measured without a plan are ignored.
+Write `discrepancies(planned, measured, tolerances)`. All three are dicts from names to numbers. It returns a dict of
+the numbers that are off. A number is off if it differs from the plan by *more* than its tolerance, in either direction.
+The tolerance is a fraction of the *planned* number: 0.02 means 2%, and 0 means exactly equal. Compare the difference
+itself, since a quotient is rounded: at a tolerance of 0.1, a measured 110 is not off if 100 was planned, although
+`110 / 100 - 1` is slightly more than 0.1. (Apart from such cases, the tests have no number so close to its limit that
+rounding would matter.) A measured NaN, such as the loss of a run that diverged, is off.
+
+The values of the dict are relative differences: −0.3 if the measured number is 30% less than planned, NaN for a NaN. A
+name that was planned but not measured is off as well; its value is None. Planned numbers are positive, every planned
+name has a tolerance, and numbers measured without a plan are ignored.
 """
 
 
@@ -1389,7 +1352,11 @@ r"""
 <details><summary>Hint 1</summary>Go through <code>planned</code>, and ask first whether the name is in <code>measured</code>.</details>
 <details><summary>Hint 2</summary>A quotient is rounded; the difference of two numbers this close together isn't. And every less-than or greater-than comparison with NaN is False: should you ask whether a number is outside its tolerance, or whether it's within?</details>
 
-**Why it matters.** A plan is only useful if you compare it with the result.
+**Why it matters.** A plan is only useful if you compare it with the result, and a program does that every time.
+
+### What is off? (optional)
+
+Your function should agree with the table above:
 """
 
 # %% tags=["timed"]
@@ -1399,7 +1366,30 @@ assert judged.keys() == off
 
 # %% [markdown]
 r"""
-## 8 · What more could you gain? (optional)
+### The fraction of the ceiling
+
+You guessed it before the model existed. What was it in the end?
+"""
+
+# %% tags=["timed"]
+share = run_flops / run_seconds / ceiling
+reconcile("the training reaches", guess_of_share, share, "of the ceiling")
+print(
+    f"{readable(run_flops / run_seconds, 'FLOP/s')} of {readable(ceiling, 'FLOP/s')}: {share:.0%}"
+)
+promised = hardware.peak_flops(device, torch.bfloat16 if mixed else torch.float32)
+of_promised = mfu(run_flops, run_seconds, promised)
+if promised is not None and of_promised is not None:
+    record("the run of the capstone", of_promised, "MFU")
+    print(f"MFU, relative to the peak of {readable(promised, 'FLOP/s')}: {of_promised:.1%}")
+print(f"{preset.steps * tokens_per_step / run_seconds:,.0f} tokens/s")
+
+# %% [markdown]
+r"""
+*Try it yourself:* run again with half the batch. Does the fraction rise or fall, and which part of a step takes as long
+as before?
+
+## 7 · A faster step (optional)
 
 The run reached only a fraction of the ceiling. What would raise it? Here are five versions of the same training step;
 each makes one more change than the version before it:
@@ -1416,7 +1406,7 @@ Attention isn't in this table because it's been one fused operation from the sta
 step's rate by the same number, the peak in `bfloat16` or, if that's unknown, the higher of the two ceilings from
 section 2. So the fractions are proportional to speed.
 
-**Predict.** In tokens per second, how many times as fast as plain `float32` is the fastest of these?
+**Predict.** In tokens per second, by what factor is the fastest of these faster than plain `float32`?
 """
 
 # %%
@@ -1424,6 +1414,9 @@ guess = None  # times
 
 
 # %% tags=["timed"]
+from course_utils.facts import FACTS
+
+
 class Rung(NamedTuple):
     """The settings of a training step."""
 
@@ -1482,6 +1475,11 @@ for rung_name, rung in rungs.items():
         record(f"training step of the capstone, {rung_name}", shares[rung_name], "MFU")
 torch.set_float32_matmul_precision("highest")
 
+peaks = {
+    card: FACTS[f"{card} bfloat16 peak"].value / FACTS[f"{card} float32 peak"].value
+    for card in ("A100 SXM 80GB", "H100 SXM", "B200")
+}
+assert min(peaks.values()) > 10
 first, best = shares["float32"], max(shares.values())
 reconcile("the fastest step", guess, best / first, "times as fast as in float32")
 if promised is not None:
@@ -1497,13 +1495,43 @@ plots.show(
 
 # %% [markdown]
 r"""
-We didn't change a single line of the model. On an A100, an H100 or a B200, the peak for the third row of the table is
-more than ten times the peak for the first (lecture 05). How much of that factor you get depends on the width: the work
-that can be fused grows with $d$, and the work of the matrix products grows with $d^2$. On a CPU there's little to gain,
-and a step in `bfloat16` may even be slower than one in `float32`, although the ceiling of `bfloat16` is higher. All
-fractions are relative to that higher ceiling, so on such a device they're small.
+We didn't change a single line of the model. On an A100, an H100 or a B200, the peak in `bfloat16` is more than ten
+times the peak in `float32` (lecture 05). How much of that factor you get depends on the width: the work that can be
+fused grows with $d$, and the work of the matrix products grows with $d^2$. On a CPU there's little to gain, and a step
+in `bfloat16` may be slower than one in `float32` even where the ceiling of `bfloat16` is higher. The fractions on a CPU
+are relative to the higher of the two ceilings, so if that's the one for `bfloat16`, they're small.
 
-*Try it yourself:* which of the fractions fall if you halve `d`, and which don't?
+*Try it yourself:* which of the fractions fall if you halve the width, and which don't?
+
+## 8 · The answer
+
+Can you say what a training run will take before you start it? Here's the plan next to the measurements, in one figure:
+"""
+
+# %% tags=["timed", "folded"]
+units = {"parameters": "parameters", "FLOPs per token": "FLOPs", "seconds": "s"}
+rows = [(kind, plan, measured[kind], units.get(kind, "B")) for kind, plan in planned.items()]
+rows.append(("the baseline, and the loss", baseline, final_loss, "nats per byte"))
+exactly = sum(measured[kind] == planned[kind] for kind in planned)
+finding = (
+    f"A Transformer, planned and trained: {exactly} of {len(planned)} numbers to the last digit, "
+    f"time {run_seconds / planned_seconds - 1:+.0%}, and {1 - final_loss / baseline:.0%} below the baseline"
+)
+plots.show(
+    plots.predicted_vs_measured(rows, title=finding),
+    alt=f"{finding}. Parameters, FLOPs per token, four kinds of bytes, seconds and the loss, "
+    "predicted and measured.",
+)
+
+# %% [markdown]
+r"""
+So yes, you can: parameters, FLOPs and bytes on paper, and the seconds after a short rehearsal. The one thing that the
+plan doesn't tell you is how low the loss will be. (Scaling laws, which you met in lecture 00, predict even that, by
+extrapolating from many small runs to a large one: Kaplan and others, 2020, arXiv:2001.08361, and Hoffmann and others,
+2022, arXiv:2203.15556.)
+
+*Try it yourself:* halve the width and double the number of layers. Plan first: which of the numbers change, and by how
+much? Then run from the top.
 
 ## How well do you guess?
 
@@ -1518,34 +1546,36 @@ calibration()
 r"""
 ## Takeaways
 
-**Mechanics.** Parameters: $12Ld^2 + Vd + Td$ plus some norms. FLOPs per token: 6 for each weight that multiplies, plus
-$12LdT$ for attention. Bytes: 16 per parameter in `float32` or under autocast, plus activations from a table of what
-each operation keeps. Seconds: FLOPs divided by the ceiling and by the fraction of it that a rehearsal with fewer layers
-reaches.
+**Mechanics.** Parameters: $12Ld^2 + Vd + Td$ plus some norms. FLOPs per token: 6 for each weight in a matrix product,
+plus $12LdT$ for attention. Bytes: 16 per parameter in `float32` or under autocast, plus the activations, which you add
+up from a table of what each operation keeps. Seconds: time two models with fewer layers, extrapolate to all layers, and
+multiply by the number of steps. FLOPs divided by the ceiling give only a lower bound.
 
-**Mindset.** Write the number down first. Check what's cheap before you pay for what isn't: shapes on the meta device,
-the first loss, the mask, the bytes of one step. Compare a loss with a baseline. State a tolerance for each number, and
-compare the plan with the result. If they differ, one of the two is wrong, and you'll learn something.
+**Mindset.** Write the number down first. Before you pay for a run, check what's cheap to check: shapes on the meta
+device, the first loss, the causal mask, the bytes of one step. Compare the loss with a baseline. Give each number in
+the plan a tolerance. If a measurement is further off, either the plan or the program is wrong, and you'll learn
+something.
 
-**Intuitions.** With batches like these, most of a step's bytes are activations. A small model is far from the ceiling,
-because the other operations count for more. You can measure two small models and extrapolate. And counting gets you far
-without any GPU at all.
+**Intuitions.** In a step with a batch like ours, activations take more bytes than everything else together. The run
+reaches only a fraction of the ceiling, and you have to measure how large a fraction. All the counting works without a
+GPU.
 
 ## What to do next (optional)
 
-Here are four projects, which take between an evening and a month. Each starts with a plan, and you have the tools to
-check it.
+You now have the tools to plan projects of your own and to check the plans. Here are four, which take between an evening
+and a month:
 
 - *Make it a Llama.* Replace LayerNorm with RMSNorm, the positional embedding with rotary embeddings, and the
   feed-forward block with a gated one, which multiplies the outputs of two matrices elementwise before `down`. Let heads
-  share keys and values. (Lecture 06 has such a layer.) Predict the new parameters, FLOPs and bytes, then assert them.
+  share keys and values. (Lecture 06 has a layer with all of these except the rotary embeddings.) Predict the new
+  parameters, FLOPs and bytes, then assert them.
 - *Find a scaling law.* Train three or four sizes, each on 20 tokens per parameter, and plot the validation loss against
   FLOPs on logarithmic axes. Predict the loss of the next size before you train it.
 - *Check somebody's claim.* Take a training run from a paper or a model card, compute its implied MFU (lecture 00), and
   find out which number the authors left out.
-- *Train something you want.* Choose your own text, save it with `write_tokens`, decide what you can afford, and commit
+- *Train a model of your own.* Choose your own text, save it with `write_tokens`, decide what you can afford, and commit
   to the plan.
 
-That's the end of the course. You started with a napkin, and you end with a model that you planned, wrote, trained and
-understood: every byte, every FLOP.
+That's the end of the course. You started with a napkin, and you end with a model that you planned, wrote and trained,
+and that you understand: every byte, every FLOP.
 """

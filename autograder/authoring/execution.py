@@ -20,6 +20,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import psutil
@@ -38,6 +39,7 @@ from . import build
 KEPT = BUILD / "executed"
 _VERSIONS = 2  # of a lecture that are kept; one is usual, another comes from `COURSE_PRESET=small`
 DISTURBED = 0.1  # of the processors' time: if other programs use more while a lecture measures, its timings are wrong
+_SOCKET_PATH = 80  # characters that leave room for a socket's name; 104 are allowed on macOS, 108 on Linux
 _SECONDS = 900  # for a cell: at its full size the capstone trains for minutes
 _READ = ("COURSE_PRESET", "COURSE_DEVICE", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 # Whatever a lecture imports from here, and whatever starts its kernel.
@@ -80,12 +82,9 @@ def _run(lecture: Lecture) -> NotebookNode:
         path = notebook_path(Path(scratch), lecture.name)  # in a folder of its own, as a reader runs it
         path.parent.mkdir()
         build.write_notebook(notebook, path)
-        quiet = ["--log-level=ERROR"]  # the kernel warns of its own sockets
-        resources = {"metadata": {"path": path.parent}}
         before = _processors()
-        client = NotebookClient(notebook, timeout=_SECONDS, extra_arguments=quiet, resources=resources)
         try:
-            client.execute(env={**os.environ, FILE_VARIABLE: "off"})
+            run_cells(notebook, path.parent, _SECONDS, environ={**os.environ, FILE_VARIABLE: "off"})
         except CellExecutionError as error:
             raise build.BuildError(f"{lecture.name}: a cell fails:\n{error}") from None
         in_all, others = (now - then for now, then in zip(_processors(), before, strict=True))
@@ -95,6 +94,26 @@ def _run(lecture: Lecture) -> NotebookNode:
     notebook.metadata["run"] = run | {"disturbed": bool(lecture.timed) and share > DISTURBED}
     _require_full_points(lecture, notebook)
     return notebook
+
+
+def run_cells(
+    notebook: NotebookNode, folder: Path, seconds: int, *, environ: dict[str, str] | None = None, **settings: Any
+) -> None:
+    """Run a notebook's cells in a new kernel, and put their outputs into the notebook.
+
+    The kernel works in ``folder``; a cell may take ``seconds``; ``settings`` are further settings of NotebookClient.
+    Raises what NotebookClient raises, CellExecutionError above all.
+    """
+    quiet = ["--log-level=ERROR"]  # the kernel warns of its own sockets
+    resources = {"metadata": {"path": folder}}
+    client = NotebookClient(notebook, timeout=seconds, extra_arguments=quiet, resources=resources, **settings)
+    with tempfile.TemporaryDirectory(prefix="kernel-") as sockets:
+        # By default five ports are found free, and let go until the kernel opens them a second later. Where many
+        # kernels start at the same time, another process may have taken one by then, and the kernel never answers.
+        if sys.platform != "win32" and len(sockets) < _SOCKET_PATH:
+            manager = client.create_kernel_manager()
+            manager.transport, manager.ip = "ipc", f"{sockets}/socket"
+        client.execute(env=environ or dict(os.environ))
 
 
 def _require_full_points(lecture: Lecture, notebook: NotebookNode) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import itertools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -12,8 +11,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from course_utils.explorers.drawing import Drawing
-from course_utils.napkin.lines import Line
-from course_utils.sources import Source, sources_of
+from course_utils.napkin.lines import Line, as_table
 from course_utils.units import compared, parse, takes_prefix
 
 T = TypeVar("T")
@@ -244,7 +242,7 @@ class Explorer:
             frame |= {"problem": f"{problem}", "at": problem.control}
         else:
             frame |= {"title": picture.title, "finding": picture.finding, "svg": picture.drawing.svg(picture.finding)}
-            frame |= {"guess": guess, "lines": _table(picture.lines)}
+            frame |= {"guess": guess, "lines": as_table(picture.lines)}
         shown = [dict(vars(control)) for control in panel.controls.values() if control.kind != "memory"]
         for control in shown:
             control["options"] = list(control["options"])
@@ -278,24 +276,6 @@ class Explorer:
         from course_utils.explorers import live
 
         live.display(self.still(), self.frame)
-
-
-def _table(lines: Sequence[Line]) -> str:
-    """The lines of a plan as an HTML table; "" without lines."""
-    rows = []
-    for group, members in itertools.groupby(lines, key=lambda line: line.group):
-        rows.append(f'<tr><th colspan="4" scope="rowgroup">{html.escape(group)}</th></tr>')
-        for line in members:
-            texts = "".join(f"<td>{html.escape(text)}</td>" for text in (line.what, line.shown, line.formula))
-            found = "; ".join(map(_source, dict.fromkeys((line.source, *sources_of(line.value)))))
-            rows.append(f"<tr>{texts}<td>{found}</td></tr>")
-    return f"<table>{''.join(rows)}</table>" if rows else ""
-
-
-def _source(source: Source | str) -> str:
-    if isinstance(source, str):
-        return html.escape(source)
-    return f'<a href="{html.escape(source.url)}">{html.escape(str(source))}</a> ({html.escape(source.kind)})'
 
 
 def load(name: str, arguments: Mapping[str, Any], question: Mapping[str, Any] | None = None) -> Explorer:

@@ -37,7 +37,7 @@ def explore(
     *,
     cards: int = 1_024,
     card: str = "H100 SXM",
-    mfu: float = 0.5,
+    mfu: float = 0.4,
 ) -> Explorer:
     """Controls for model, data, cards and MFU, above the days that it takes and the GPU-hours that it costs.
 

@@ -112,7 +112,7 @@ def _serving_parser() -> argparse.ArgumentParser:
     arguments.add_model(parser, module=False)
     arguments.add_serving(parser)
     run = arguments.add_card(parser)
-    run.add_argument("--mfu", type=arguments.number, default=0.5, metavar="SHARE", help="of prefill; 0.5")
+    run.add_argument("--mfu", type=arguments.number, metavar="SHARE", help="of prefill; 0.5")
     run.add_argument("--price", type=arguments.number, metavar="USD", help="for an hour of one card")
     return parser
 

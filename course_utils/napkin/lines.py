@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,22 +154,33 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """Jupyter's hook."""
-        body = []
-        for group, lines in itertools.groupby(self.lines, key=lambda line: line.group):
-            body.append(f'<tr><th colspan="4" style="text-align:left">{html.escape(group)}</th></tr>')
-            for line in lines:
-                texts = (line.what, line.shown, line.formula, "; ".join(line.sources))
-                cells = "".join(f'<td style="text-align:left">{html.escape(text)}</td>' for text in texts)
-                body.append(f"<tr>{cells}</tr>")
         advice = "".join(f"<li>{html.escape(text)}</li>" for text in self.advice)
         warned = "".join(f"<p>Warning: {html.escape(text)}</p>" for text in self.warnings)
-        caption = f"<caption>{html.escape(self.title)}</caption>"
         verdict = f"<p>{html.escape(self.verdict)}</p>"
-        return f"<table>{caption}{''.join(body)}</table>{verdict}<ul>{advice}</ul>{warned}"
+        return f"{as_table(self.lines, self.title)}{verdict}<ul>{advice}</ul>{warned}"
+
+
+def as_table(lines: Sequence[Line], title: str = "") -> str:
+    """The lines as an HTML table whose sources are links; "" without lines."""
+    rows = [f"<caption>{html.escape(title)}</caption>"] if title else []
+    for group, members in itertools.groupby(lines, key=lambda line: line.group):
+        rows.append(f'<tr><th colspan="4" scope="rowgroup" style="text-align:left">{html.escape(group)}</th></tr>')
+        for line in members:
+            texts = [html.escape(text) for text in (line.what, line.shown, line.formula)]
+            texts.append("; ".join(map(_link, dict.fromkeys((line.source, *sources_of(line.value))))))
+            cells = "".join(f'<td style="text-align:left">{text}</td>' for text in texts)
+            rows.append(f"<tr>{cells}</tr>")
+    return f"<table>{''.join(rows)}</table>" if lines else ""
+
+
+def _link(source: Source | str) -> str:
+    if isinstance(source, str):
+        return html.escape(source)
+    return f'<a href="{html.escape(source.url)}">{html.escape(str(source))}</a> ({html.escape(source.kind)})'
 
 
 def _reference(source: Source | str) -> str:
     if isinstance(source, str):
         return source
-    checked = f", verified {source.verified}" if source.verified != source.date else ""
+    checked = f", verified {source.verified}" if source.verified not in ("", source.date) else ""
     return f"{source} ({source.kind}{checked}), {source.url}"

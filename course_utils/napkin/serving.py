@@ -25,10 +25,11 @@ from course_utils.napkin.planner import find_card, named
 from course_utils.napkin.shapes import Transformer
 from course_utils.napkin.step import positive
 from course_utils.papers import POPE
-from course_utils.sources import Sourced
+from course_utils.sources import Source, Sourced
 from course_utils.units import plain, readable
 
 _BYTES = "bytes on each card"
+_USUAL_MFU = 0.5  # of prefill: between what PaLM reached with one prompt and with 512
 
 
 def serve(
@@ -36,7 +37,7 @@ def serve(
     serving: Serving,
     *,
     card: str | Accelerator = "H100 SXM",
-    mfu: float = 0.5,
+    mfu: float | None = None,
     price: float | None = None,
     name: str = "",
 ) -> Plan:
@@ -46,7 +47,8 @@ def serve(
         model: its shape.
         serving: batch, lengths, formats and cards.
         card: its name in `cards.ACCELERATORS`, or your own Accelerator.
-        mfu: the fraction of the peak that prefill reaches. Decode is bound by bandwidth, all of which it gets here.
+        mfu: the fraction of the peak that prefill reaches, by default 0.5. Decode is bound by bandwidth, all of which
+            it gets here.
         price: USD per GPU-hour; by default that of `facts.FACTS`, if it has one.
         name: of the model, for the title.
 
@@ -61,7 +63,8 @@ def serve(
     number, cache = FORMATS[serving.weights], FORMATS[serving.cache]
     middle = serving.prompt + serving.output // 2
     prompts = (serving.prompt, serving.batch)
-    first = prefill_seconds(model, accelerator, *prompts, mfu=mfu, number=number, cards=serving.cards)
+    share = _USUAL_MFU if mfu is None else mfu
+    first = prefill_seconds(model, accelerator, *prompts, mfu=share, number=number, cards=serving.cards)
     one = decode_seconds(model, accelerator, middle, serving.batch, number=number, cache=cache, cards=serving.cards)
     whole = first + generation_seconds(model, serving, accelerator)
     throughput = serving.batch * serving.output / whole
@@ -83,12 +86,13 @@ def serve(
         ),
         Line(_BYTES, "in all", total, "B", "the sum", ABOVE),
         *_room(model, serving, limit),
+        Line("time", "MFU of prefill", share, "share", *_mfu_from(mfu)),
         Line(
             "time",
             "to the first token",
             first,
             "s",
-            f"{plain(serving.batch * prefill_flops(model, serving.prompt))} FLOPs / ({crew} · peak · {mfu:g}), "
+            f"{plain(serving.batch * prefill_flops(model, serving.prompt))} FLOPs / ({crew} · peak · MFU), "
             "or longer to read the weights or to send",
             POPE,
         ),
@@ -116,6 +120,14 @@ def serve(
     formats = f"weights in {serving.weights}, cache in {serving.cache}"
     title = f"{named(model, name)} served on {serving.cards:,} × {accelerator.name}, {formats}"
     return Plan(title, tuple(lines), total, limit, True, tuple(_advice(model, serving, limit, total)))
+
+
+def _mfu_from(mfu: float | None) -> tuple[str, Source | str]:
+    """Where the MFU of prefill comes from: in words, and whose."""
+    if mfu is not None:
+        return "assumed", GIVEN
+    one, many = (FACTS[f"PaLM 540B prefill of {prompts}, MFU"] for prompts in ("one prompt", "512 prompts"))
+    return f"between PaLM 540B's {one} with one prompt and {many} with 512", one.source
 
 
 def _room(model: Transformer, serving: Serving, limit: int | None) -> Iterator[Line]:

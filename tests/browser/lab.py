@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -28,14 +29,16 @@ class Lab:
         environ = {name: text for name, text in os.environ.items() if not name.startswith("JUPYTER")}
         if warm and sys.platform == "linux":
             environ["JUPYTER_DEFAULT_PROVISIONER_NAME"] = "warm"
+        self.runtime = tempfile.TemporaryDirectory(prefix="lab-")  # a short path: the kernels' sockets lie there
         environ |= {"JUPYTER_CONFIG_DIR": str(home / "config"), "JUPYTER_DATA_DIR": str(home / "data")}
-        environ |= {"JUPYTER_RUNTIME_DIR": str(home / "runtime"), "JUPYTERLAB_SETTINGS_DIR": str(home / "settings")}
+        environ |= {"JUPYTER_RUNTIME_DIR": self.runtime.name, "JUPYTERLAB_SETTINGS_DIR": str(home / "settings")}
         environ |= {"JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces")}
         command = command or [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder}"]
         command = [*command, "--no-browser", "--allow-root", "--port=0", "--LabApp.expose_app_in_browser=True"]
+        command += ["--KernelManager.transport=ipc"]  # another process can take a port that a kernel was promised
         with self.log.open("w") as log:
             self.process = subprocess.Popen(command, env=environ, stdout=log, stderr=subprocess.STDOUT)
-        self.url, self.token = self._address(home / "runtime" / f"jpserver-{self.process.pid}.json")
+        self.url, self.token = self._address(Path(self.runtime.name) / f"jpserver-{self.process.pid}.json")
 
     def _address(self, written: Path) -> tuple[str, str]:
         for _ in range(600):
@@ -84,3 +87,4 @@ class Lab:
     def stop(self) -> None:
         self.process.terminate()
         self.process.wait(timeout=30)
+        self.runtime.cleanup()

@@ -36,6 +36,7 @@ def test_students_checks_were_made_from_the_exercises_files(lecture: source.Lect
     )
 
 
+@pytest.mark.slow
 def test_building_twice_gives_the_same_bytes(built: Path, tmp_path: Path) -> None:
     build.students_notebooks(tmp_path / "notebooks", tmp_path)
     for folder in ("notebooks", "source"):
@@ -44,6 +45,7 @@ def test_building_twice_gives_the_same_bytes(built: Path, tmp_path: Path) -> Non
         assert first == again and len(first) == len(LECTURES)
 
 
+@pytest.mark.slow
 def test_stale_notebooks_are_found(built: Path, tmp_path: Path) -> None:
     committed = tmp_path / "notebooks"
     for path in (built / "notebooks").glob("*/*.ipynb"):

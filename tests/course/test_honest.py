@@ -16,7 +16,6 @@ from typing import Any
 import nbformat
 import pytest
 from hand_made import check_of, write
-from nbclient import NotebookClient
 
 from autograder.authoring import build, execution
 from autograder.grading import source
@@ -932,11 +931,8 @@ def kernel_says(path: Path, made: Class) -> set[str]:
     """The exercises whose check is not met when the notebook runs from top to bottom, whatever fails in between."""
     notebook: Any = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
     notebook.cells.insert(0, nbformat.v4.new_code_cell(THESE_CHECKS.format(str(made.folder.parent / "checks"))))
-    resources = {"metadata": {"path": path.parent}}
     with execution.warm_kernels():
-        client = NotebookClient(notebook, timeout=60, allow_errors=True, resources=resources)
-        client.shutdown_kernel = "immediate"
-        client.execute()
+        execution.run_cells(notebook, path.parent, 60, allow_errors=True, shutdown_kernel="immediate")
     failed = set()
     for exercise in CASES:
         cells = [c for c in notebook.cells if c.cell_type == "code" and f'check("{exercise}")' in c.source]

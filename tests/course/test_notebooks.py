@@ -15,7 +15,6 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from autograder import project
 from autograder.authoring import build, execution
@@ -57,10 +56,8 @@ def test_an_untouched_notebook_runs_to_its_last_cell_and_says_what_it_skips(path
     place = project.notebook_path(tmp_path, lecture.name)
     shutil.copyfile(project.notebook_path(project.NOTEBOOKS, lecture.name), place)
     notebook = nbformat.read(place, as_version=4)
-    quiet, resources = ["--log-level=ERROR"], {"metadata": {"path": place.parent}}
     with execution.warm_kernels():
-        client = NotebookClient(notebook, timeout=120, extra_arguments=quiet, resources=resources)
-        client.execute(env={**os.environ, FILE_VARIABLE: "off"})
+        execution.run_cells(notebook, place.parent, 120, environ={**os.environ, FILE_VARIABLE: "off"})
     skipped = _skipped(notebook)
     assert skipped and _skipped(execution.executed(lecture)) == []
     titles = {found for cell in notebook.cells for found in re.findall(r"(Exercise [\d.]+) ·", cell.source)}

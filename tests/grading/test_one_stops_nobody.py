@@ -283,7 +283,6 @@ def test_trouble_with_one_student_leaves_the_others_grades_as_they_are(
     assert not set(again.graded) & set(OTHERS) and grades(course) == undisturbed
 
 
-@pytest.mark.slow
 @pytest.mark.sandboxed
 def test_all_troubles_together_leave_honest_work_its_points_and_its_place_in_the_gradebook(tmp_path: Path) -> None:
     course = ClassFolder(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -181,3 +182,14 @@ def test_a_guess_is_shown_beside_the_finding_and_asked_for_where_there_is_none(
     assert known["guess"] == shown[0]["guess"] == capsys.readouterr().out.splitlines()[1]
     assert known["controls"] == plain.frame()["controls"]
     assert shown[0]["guess"] in plain.predicted(what).still()
+
+
+def test_an_explorers_prediction_is_one_that_its_lecture_reconciles() -> None:
+    found = 0
+    for lecture, text in explored().items():
+        for what in re.findall(r"""\.predicted\(\s*"([^"]+)"\s*\)""", text):
+            found += 1
+            assert re.search(rf"""\breconcile\(\s*"{re.escape(what)}",""", text), (
+                f"{lecture}: nothing reconciles {what!r}"
+            )
+    assert found >= 4

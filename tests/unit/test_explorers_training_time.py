@@ -14,7 +14,7 @@ from course_utils.facts import FACTS
 
 WORDS = {"million": 1e6, "billion": 1e9, "trillion": 1e12, None: 1.0}
 UNITS = {"seconds": 1 / 86_400, "minutes": 1 / 1_440, "hours": 1 / 24, "days": 1.0, "years": 365.25}
-EXPLORER = training_time.explore(70e9, 15e12, cards=1_024, mfu=0.5)
+EXPLORER = training_time.explore(70e9, 15e12, cards=1_024, mfu=0.4)
 
 
 def number(text: str, word: str | None = None) -> float:
@@ -57,7 +57,7 @@ def test_title_and_point_are_the_days_and_the_bill_at_every_setting() -> None:
 def test_more_cards_move_the_days_and_nothing_of_the_bill() -> None:
     first = keyed(EXPLORER.frame()["svg"])
     moved = {}
-    for name, value in {"cards": "2,048", "mfu": "0.40", "tokens": "2 trillion", "card": "B200"}.items():
+    for name, value in {"cards": "2,048", "mfu": "0.50", "tokens": "2 trillion", "card": "B200"}.items():
         other = keyed(EXPLORER.frame({name: value}, name)["svg"])
         moved[name] = {key for key in other if other[key] != first.get(key)}
     assert moved["cards"] == {"to axes", "days", "handle point"}
@@ -66,8 +66,8 @@ def test_more_cards_move_the_days_and_nothing_of_the_bill() -> None:
 
 
 def test_the_questions_of_lecture_00() -> None:
-    assert EXPLORER.frame()["title"] == "144 days and 14.1 million USD on 1,024 × H100 SXM"
-    assert EXPLORER.frame({"cards": "2,048"})["title"] == "72 days and 14.1 million USD on 2,048 × H100 SXM"
+    assert EXPLORER.frame()["title"] == "180 days and 17.6 million USD on 1,024 × H100 SXM"
+    assert EXPLORER.frame({"cards": "2,048"})["title"] == "90 days and 17.6 million USD on 2,048 × H100 SXM"
     frame = EXPLORER.frame({"run": "Llama 3.1 8B", "mfu": "0.14"})
     assert frame["finding"].endswith("Published are 1.46 million (H100 80GB): 1.01 times that.")
     dots = {key: shape for key, shape in keyed(frame["svg"]).items() if key.startswith("bill")}

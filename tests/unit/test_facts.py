@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -24,6 +25,7 @@ def check_source(source: Source) -> None:
     for month in (source.date, source.verified):
         assert re.fullmatch(r"20[12]\d-(0[1-9]|1[0-2])", month)
     assert source.date <= source.verified <= hardware.TABLE_DATE, "verified before it was published, or in the future"
+    assert source.verified[:4] == hardware.TABLE_DATE[:4], "compare the number with its source again"
 
 
 @pytest.mark.parametrize("card", hardware.ACCELERATORS)
@@ -44,6 +46,16 @@ def test_a_fact_is_complete(name):
         for unit in ("layers", "heads", "devices")
         if unit == fact.unit
     )
+
+
+@pytest.mark.parametrize("without", ["title", "url", "kind", "date", "verified"])
+def test_a_source_without_one_of_its_parts_is_noticed(without):
+    source = FACTS["GPT-3 tokens"].source
+    check_source(source)
+    with pytest.raises(AssertionError):
+        check_source(replace(source, **{without: ""}))
+    with pytest.raises(AssertionError):
+        check_source(Source(source.title, source.url, source.kind, source.date))  # nobody compared it
 
 
 def test_every_card_is_in_the_table_with_the_numbers_of_the_hardware_table():

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from autograder import project
+from autograder.authoring.execution import run_cells
 from autograder.grading import source
 from course_utils.notebook import steps
 
@@ -64,8 +64,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(folder: Path, *sources: str, go_on: bool = False) -> list[str]:
     """Run cells in a fresh kernel in ``folder``; what each says: text shown, text printed, or an error's name."""
     made = new_notebook(cells=[new_code_cell(source) for source in (WATCH, *sources)])
-    resources = {"metadata": {"path": folder}}
-    NotebookClient(made, timeout=60, allow_errors=go_on, resources=resources).execute()
+    run_cells(made, folder, 60, allow_errors=go_on)
     said = []
     for cell in made.cells[1:]:
         parts = []

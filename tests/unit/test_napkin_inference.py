@@ -11,6 +11,7 @@ from torch import Tensor
 
 from course_utils import napkin
 from course_utils.cards import ACCELERATORS
+from course_utils.facts import FACTS
 from course_utils.flops import count_flops
 
 H100 = ACCELERATORS["H100 SXM"]
@@ -117,6 +118,17 @@ def test_throughput_and_cost_follow_from_the_times() -> None:
     assert planned["cost", "a million tokens"] == pytest.approx(1e6 / (800 / whole) * 3.6 / 3600)
     assert planned["energy", "a million tokens"] == pytest.approx(1e6 / (800 / whole) * 0.7 / 3600)
     assert {line.group for line in planned.lines} >= {"parameters", "time", "throughput", "cost", "energy"}
+
+
+def test_the_mfu_of_prefill_says_where_it_comes_from() -> None:
+    (usual,), (given,) = (
+        [line for line in napkin.serve(EIGHT, napkin.Serving(), mfu=mfu).lines if line.what == "MFU of prefill"]
+        for mfu in (None, 0.6)
+    )
+    one, many = (FACTS[f"PaLM 540B prefill of {prompts}, MFU"] for prompts in ("one prompt", "512 prompts"))
+    assert one.value < usual.value < many.value and usual.source == one.source
+    assert str(one) in usual.formula and str(many) in usual.formula
+    assert (given.value, given.formula, given.source) == (0.6, "assumed", "given")
 
 
 @pytest.mark.parametrize(

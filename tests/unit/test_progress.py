@@ -9,10 +9,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from autograder.authoring.execution import run_cells
 from course_utils import progress
 from course_utils.notebook import find_notebook, read_exercises
 from course_utils.progress import FILE_VARIABLE, load, show_progress
@@ -59,7 +59,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(folder: Path, *sources: str) -> list[NotebookNode]:
     """Run cells in a fresh kernel in ``folder``, errors or not; the cells with their outputs."""
     made = new_notebook(cells=[new_code_cell(source) for source in sources])
-    NotebookClient(made, timeout=60, allow_errors=True, resources={"metadata": {"path": folder}}).execute()
+    run_cells(made, folder, 60, allow_errors=True)
     return list(made.cells)
 
 

@@ -57,7 +57,7 @@ exercise.requirement(
     hint="How long does each operation take? Add up seconds, not FLOPs and bytes.",
 )
 exercise.requirement(
-    "an operation without model FLOPs takes as long as moving its bytes",
+    "an operation without model FLOPs takes the time needed to move its bytes",
     points=0.5,
     tolerance=1e-6,
     visible=[given([(400, 10), (0, 20)], 100.0, 20.0), given([(0, 20), (30, 10), (0, 5)], 100.0, 20.0)],
