@@ -32,7 +32,7 @@ LOCK = "requirements.lock"
 # environment.yml installs exactly the same two lines; a test compares them.
 REQUIREMENTS = (("-c", LOCK), ("-e", "."))
 # An environment with the larger extra also serves who asks for the smaller one.
-EXTRAS = ("", "gpu", "instructor", "book", "test")
+EXTRAS = ("", "gpu", "instructor", "book", "hub", "test")
 STAMP = "every-byte-every-flop.json"
 SPACE_NEEDED, SPACE_WITH_CUDA = 3e9, 8e9  # bytes; on Linux PyTorch may bring CUDA's libraries
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.box import SIMPLE
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import Progress, track
 from rich.table import Table
+from rich.text import Text
 
 # Nothing here may import what grades: that needs Linux, and the other commands do not. Nor PyTorch: that takes seconds.
 from autograder import CourseError, project
@@ -43,7 +43,22 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-console = Console()
+console = Console(emoji=False)  # ":smile:" in a name or a note is what somebody wrote
+
+
+def _say(text: str) -> None:
+    """Print what a submission may have a say in, and nothing in it is markup.
+
+    A terminal folds a line that is longer than a row, and what comes next would look like a line of ours. So rows that
+    continue a line are set in.
+    """
+    if not console.is_terminal:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+        return
+    for line in text.split("\n"):
+        indent = min(len(line) - len(line.lstrip()) + 4, console.width // 2)
+        for number, row in enumerate(Text(line).wrap(console, console.width - indent)):
+            console.print(Text(" " * indent if number else "") + row, soft_wrap=True)
 
 
 @contextmanager
@@ -78,6 +93,9 @@ _Unsafe = Annotated[
 @app.command()
 def init(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of the class's own, outside this course.")],
+    course_id: Annotated[
+        str, typer.Option("--course-id", metavar="NAME", help="nbgrader's name of a new class, as cs336-2026.")
+    ] = build.COURSE_ID,
 ) -> None:
     """Make a folder for a class: an nbgrader course directory.
 
@@ -85,7 +103,7 @@ def init(
     have changed.
     """
     with _plain_errors():
-        lectures = build.course_directory(folder, seed=None)
+        lectures = build.course_directory(folder, seed=None, course_id=course_id)
         for lecture in lectures:
             console.print(f"{folder}/source/{lecture.name}", highlight=False)
         _draw_inputs(ClassFolder(folder), lectures)
@@ -133,7 +151,7 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
         if more := len(one.findings[NOTES_LIMIT:]):
             remarks.append(f"{one_line(str(one.path))}: {more:,} findings more")
     for remark in [*remarks, *left_out]:
-        console.print(remark, markup=False, highlight=False)
+        _say(remark)
     console.print(f"{len(read)} submissions, {len({f.path for f in findings})} of them want a look")
     if findings or left_out:
         raise typer.Exit(1)
@@ -162,9 +180,6 @@ def collect(
     """
     from autograder.records import collect as collecting
 
-    def say(text: str) -> None:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
-
     lectures = [path.stem for path in source.lectures(project.SOLUTIONS)]
     with _plain_errors(), Progress(console=console, transient=True) as bar:
         task = bar.add_task("collecting", total=None)
@@ -175,20 +190,20 @@ def collect(
     if dry_run:
         for student, attempt in found.new:
             late = ", late" if attempt.late else ""
-            say(f"would collect {student}, attempt {attempt.number}: {attempt.name}{late}")
+            _say(f"would collect {student}, attempt {attempt.number}: {attempt.name}{late}")
     for remark in found.remarks:
-        say(f"• {remark}")
+        _say(f"• {remark}")
     for failed in found.failed:
-        say(f"• not collected: {failed}")
+        _say(f"• not collected: {failed}")
     for unmatched in found.unmatched:
-        say(f"• not matched: {unmatched}")
-    say(
+        _say(f"• not matched: {unmatched}")
+    _say(
         f"{len(found.new)} new attempts of {len({student for student, _ in found.new})} students, "
         f"{found.known} collected before, {len(found.unmatched)} not matched; "
         f"{len(found.missing)} students have handed in nothing so far"
     )
     if found.unmatched:
-        say(f"To match them, write the names above into the column `also` of {roster_file or folder / 'roster.csv'}")
+        _say(f"To match them, write the names above into the column `also` of {roster_file or folder / 'roster.csv'}")
     if found.unmatched or found.failed:
         raise typer.Exit(1)
 
@@ -201,7 +216,7 @@ def _class(
     lecture = source.read(source_path(lecture_name))
     _take_over(folder, lecture)
     for remark in roster.left_out(folder, lecture_name):
-        console.print(f"• {remark}", markup=False, highlight=False, soft_wrap=True)
+        _say(f"• {remark}")
     return lecture, due.table(folder, lecture_name, decisions.table(folder, lecture_name, students), students), students
 
 
@@ -265,7 +280,7 @@ def grade(
 
             todo = plan(ClassFolder(folder), lecture_name, again=again, roster=roster_file)
             for student in todo.wanted:
-                console.print(f"would grade {student}", markup=False, highlight=False)
+                _say(f"would grade {student}")
             console.print(
                 f"{len(todo.wanted)} to grade, {len(todo.kept)} graded before, {len(todo.absent)} not submitted"
             )
@@ -300,14 +315,14 @@ def _grade(folder: ClassFolder, lecture_name: str, **options: Any) -> Summary:
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
     )
     try:
         with Progress(*columns, console=console, transient=True) as bar:
             task = bar.add_task("starting the workers", total=None)
 
             def progress(done: int, total: int, latest: Result | None) -> None:
-                description = escape(latest.student) if latest else "starting the workers"
+                description = latest.student if latest else "starting the workers"
                 bar.update(task, completed=done, total=total, description=description)
 
             return grade_class(folder, lecture_name, progress=progress, say=bar.console.print, **options)
@@ -325,23 +340,20 @@ def _end(summary: Summary) -> None:
 
 
 def _print_summary(summary: Summary) -> None:
-    def say(text: str) -> None:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
-
     for remark in summary.remarks:
-        say(f"• {remark}")
+        _say(f"• {remark}")
     for result in summary.results.values():
         if result.state in (State.NEEDS_REVIEW, State.FAILED_HERE):
-            say(f"• {result.student}, {result.state}:")
+            _say(f"• {result.student}, {result.state}:")
             for note in result.notes:
-                say("    " + note.replace("\n", "\n    "))
+                _say("    " + note.replace("\n", "\n    "))
     table = Table("state", "students")
     for state, count in counts(summary.results).items():
         table.add_row(str(state), str(count))
     table.add_section()
     table.add_row("all", str(len(summary.results)))
     console.print(table)
-    say(f"{len(summary.graded)} graded now")
+    _say(f"{len(summary.graded)} graded now")
 
 
 def _follow(folder: ClassFolder, lecture: source.Lecture, student: str, students: Mapping[str, roster.Student]) -> str:
@@ -405,9 +417,9 @@ def decide(
         stands = due.table(course, lecture_name, {student: stands}, students)[student]
         problem = _follow(course, lecture, student, students)
     for note in stands.notes if given == student else ():  # they may name whom the alias hides
-        console.print(f"• {note}", markup=False, highlight=False, soft_wrap=True)
+        _say(f"• {note}")
     worth = "" if stands.points is None else f", {stands.points:g} of {lecture.points:g} points"
-    console.print(f"{given}: {stands.state}{worth}", markup=False, highlight=False, soft_wrap=True)
+    _say(f"{given}: {stands.state}{worth}")
     if problem:
         print(f"course: recorded, but {problem}", file=sys.stderr)
         raise typer.Exit(1)
@@ -439,15 +451,16 @@ def show(
         for text in filter(
             None, shown.text(course, read, found, student=student, exercise=exercise, anonymous=anonymous)
         ):
-            console.print(text, markup=False, highlight=False, soft_wrap=True)
+            _say(text)
 
 
 @app.command()
 def feedback(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = None) -> None:
     """Write each student's page: points, code, and what went wrong.
 
-    feedback/STUDENT/LECTURE.html reveals nothing about hidden tests and shows a submission only as text. Safe to
-    repeat. Exits with 1 if a page could not be written; the others are written.
+    feedback/STUDENT/LECTURE/LECTURE.html reveals nothing about hidden tests and shows a submission only as text;
+    `nbgrader release_feedback` returns it. Safe to repeat. Exits with 1 if a page could not be written; the others are
+    written.
     """
     from autograder.records import feedback as pages_of_feedback
 
@@ -460,7 +473,7 @@ def feedback(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = 
     _say_counts(found)
     problems = [page.problem for page in written if page.problem]
     for problem in problems:
-        console.print(f"• {problem}", markup=False, highlight=False, soft_wrap=True)
+        _say(f"• {problem}")
     count = len(written) - len(problems)
     console.print(f"{count} pages: {course.feedback('STUDENT', lecture_name)}", highlight=False, soft_wrap=True)
     if changed := sum(not page.current for page in written):
@@ -542,6 +555,55 @@ def formgrader(folder: _Folder, arguments: typer.Context) -> None:
         os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, settings))
         os.chdir(folder)
     LabApp.launch_instance(["--ServerApp.root_dir=.", "--LabApp.default_url=/formgrader", *arguments.args])
+
+
+@app.command()
+def hub(
+    folder: _Folder,
+    place: Annotated[Path, typer.Argument(metavar="PLACE", help="The hub's own folder, as /srv/hub.")],
+    environment: Annotated[
+        Path | None, typer.Option("--environment", metavar="ENV", help="The students' environment, as /opt/course-env.")
+    ] = None,
+    graders: Annotated[
+        list[str] | None, typer.Option("--grader", metavar="USER", help="Who may grade; may be repeated.")
+    ] = None,
+    exchange: Annotated[
+        Path, typer.Option("--exchange", metavar="FOLDER", help="Where nbgrader exchanges assignments.")
+    ] = Path("/srv/nbgrader/exchange"),
+    memory: Annotated[str, typer.Option("--memory", help="What one student's server may take.")] = "4G",
+    cpus: Annotated[float, typer.Option("--cpus", min=0.1, help="Processors, likewise.")] = 2.0,
+    kubernetes: Annotated[
+        bool, typer.Option("--kubernetes", help="Only PLACE/values.yaml, for Zero to JupyterHub.")
+    ] = False,
+) -> None:
+    """Write the settings of a JupyterHub for a class.
+
+    PLACE gets jupyterhub_config.py (once; it's yours), all else is written again. Opens nbgrader's exchange and tries
+    out, as two students, what they can read. Run it as root, and again when the roster changes. Exits with 1 if
+    something has to be put right first.
+    """
+    from autograder.records import hub as hubs
+
+    if environment is None and not kubernetes:
+        raise typer.BadParameter("name the students' environment with --environment ENV")
+    with _plain_errors():
+        made = hubs.of(
+            ClassFolder(folder), place, account="grader" if kubernetes else "", graders=graders or [],
+            environment=environment or Path(sys.prefix), exchange=exchange, memory=memory, cpus=cpus,
+        )  # fmt: skip
+        for path in [hubs.write_values(made)] if kubernetes else hubs.write(made):
+            console.print(f"{path}", highlight=False, soft_wrap=True)
+        problems = [] if kubernetes else list(hubs.problems(made))
+    for problem in problems:
+        console.print(f"• {problem}", markup=False, highlight=False, soft_wrap=True)
+    console.print(
+        f"{len(made.students)} students and {len(made.graders)} graders of {made.course_id}; who grades works as "
+        f"{made.account}: {len(problems)} problems",
+        highlight=False,
+        soft_wrap=True,
+    )
+    if problems:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -697,6 +759,13 @@ def release(
     folder: Annotated[
         Path | None, typer.Argument(metavar="FOLDER", help="Where to put it; build/ if left out.")
     ] = None,
+    lectures: Annotated[
+        list[str] | None,
+        typer.Option("--lecture", metavar="LECTURE", help="Only this lecture's notebook; may be repeated."),
+    ] = None,
+    no_notebooks: Annotated[
+        bool, typer.Option("--no-notebooks", help="None of them: a hub hands out lectures one by one.")
+    ] = False,
 ) -> None:
     """Make the students' release, as a folder and a zip.
 
@@ -704,8 +773,12 @@ def release(
     """
     from autograder.authoring.release import make_release
 
+    if no_notebooks and lectures:
+        raise typer.BadParameter("--lecture and --no-notebooks contradict each other")
+    chosen = [source_path(name) for name in sorted({*(lectures or ())}) if _known(name)]
     with _plain_errors():
-        console.print(f"{make_release(folder or project.BUILD)}")
+        made = make_release(folder or project.BUILD, chosen if lectures or no_notebooks else None)
+        console.print(f"{made}", highlight=False, soft_wrap=True)
 
 
 @app.command()

@@ -664,7 +664,7 @@ blackwell = {
     for name in ("B200", "GB200")
 }
 assert blackwell == {"B200": [75e12, 2_250e12], "GB200": [80e12, 2_500e12]}
-assert math.isclose(2_250 / 2_500, 0.9)
+assert math.isclose(900 / 2_500, 0.36) and math.isclose(900 / 2_250, 0.40)
 assert [hardware.ACCELERATORS[name].power for name in blackwell] == [1_000, 1_200]  # W
 
 # %% [markdown]
@@ -672,7 +672,12 @@ r"""
 *The wrong card.* The name H100 isn't enough. In bfloat16, the peak of the H100 PCIe is 24% below that of the H100 SXM:
 the PCIe card has fewer multiprocessors (114 instead of 132) and, because of its lower power limit, a lower clock rate.
 A B200 in a DGX server has a peak of 75 TFLOP/s in float32 and 2,250 in bfloat16. The same kind of chip in a GB200 may
-draw more power, and its peaks are 80 and 2,500. If you mix up the two, your MFU in bfloat16 is off by a tenth.
+draw more power, and its peaks are 80 and 2,500.
+
+**Find the mistake.** "Each B200 of our DGX does 900 TFLOP/s in bfloat16. A B200's peak is 2,500, so the MFU is 36%."
+<details><summary>Answer</summary>
+2,500 is the peak of a GB200's chip. Divided by the DGX B200's own peak, 2,250, the MFU is 40%.
+</details>
 
 *The wrong matrices.* For the H100 SXM in bfloat16, NVIDIA prints 1,979 TFLOP/s, with a footnote: *with sparsity*.
 That's the speed for weights that are half zeros, in a regular pattern. **2:4 sparsity** means that in every group of

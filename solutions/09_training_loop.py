@@ -10,9 +10,9 @@ r"""
 You have a model, its gradients and an optimizer. What's missing is everything around them: where the tokens come from,
 how a batch gets to the device, what a seed guarantees, how the learning rate changes, and what to do when the machine
 stops. It will stop. When Llama 3.1 405B was trained on 16,384 GPUs, its authors counted 419 unexpected interruptions in
-54 days, one every three hours. So this lecture ends with a power cut. By then you'll have built, from your own parts, a
-training run that is killed in the middle, is resumed from nothing but a file on disk, and still agrees *bit for bit*
-with a run that was never interrupted.
+54 days (The Llama 3 Herd of Models, 2024), one every three hours. So this lecture ends with a power failure. By then
+you'll have built, from your own parts, a training run that is killed in the middle, is resumed from nothing but a file
+on disk, and still agrees *bit for bit* with a run that was never interrupted.
 """
 
 # %%
@@ -361,11 +361,12 @@ assert torch.tensor(2**24 + 1).float() == 2**24  # as a float32, this id is its 
 
 # %% [markdown]
 r"""
-(Converting the ids to float32, the dtype of the rest of the model, doesn't help: an embedding refuses them, too, and
-above $2^{24}$ some of them would be wrong.)
+(The fourth is that an embedding doesn't accept uint16 ids. Converting them to float32, the dtype of the rest of the
+model, doesn't help: an embedding doesn't accept those either, and above $2^{24}$ some of them would be wrong.)
 
-The risk is that it draws from PyTorch's *global* random number generator, like everything else. Add one dropout layer
-to the model, and every batch except the first changes. So batches should have their own generator (section 4).
+The risk is that `get_batch_as_found` draws from PyTorch's *global* source of random numbers, the one that dropout and
+initialization draw from by default. Add one dropout layer to the model, and every batch except the first changes. So
+batches should have their own generator (section 4).
 
 > **Trap: a read-only array.** An array mapped with `mmap_mode="r"` is read-only, yet `torch.from_numpy` turns it into a
 > tensor that PyTorch *thinks* it may write to. PyTorch warns about this, but only once. `astype(np.int64)` makes a copy
@@ -582,8 +583,8 @@ assert mine.random() == alike.random()  # and so is one of NumPy's
 
 # %% [markdown]
 r"""
-So seed the global generators once, at the start, and give anything that mustn't be affected by the rest (the batches!)
-a generator of its own.
+So seed the global generators once, at the start, and give anything that shouldn't be affected by the rest (the
+batches!) a generator of its own.
 """
 
 
@@ -680,8 +681,8 @@ assert "does not have a deterministic implementation" in refusal
 # %% [markdown]
 r"""
 So seeds make the draws repeat, and deterministic algorithms make the arithmetic repeat, on the *same machine, with the
-same versions and the same number of threads*. Only then do you get the same bits. On a CPU that's easy to arrange, so
-here's our test: if two runs should be the same, we compare their *bits*.
+same versions and the same number of threads*. Only then are the same bits guaranteed. On a CPU that's easy to arrange,
+so here's our test: if two runs should be the same, we compare their *bits*.
 
 *Try it yourself:* add up the 100,000 random numbers (`numbers`) in float64, in 100 orders. How many sums do you get,
 and how far apart are they?
@@ -689,11 +690,11 @@ and how far apart are they?
 
 # %% [markdown]
 r"""
-## 5 · A seed for one block (optional)
+## 5 · Measure without disturbing the training (optional)
 
 Don't seed again in the middle of a run, because training would draw the same numbers a second time. But some things
 *should* draw the same numbers every time. If the examples for a validation loss are random, you want the same ones at
-each measurement; otherwise the loss may change only because the examples did. And the measurement mustn't advance the
+each measurement; otherwise the loss may change only because the examples did. And the measurement must not advance the
 generators that training draws from, since a single number drawn in between changes everything after it. So a
 measurement needs a seed that holds for one block of code only.
 
@@ -823,7 +824,8 @@ for step in range(steps):
 
 ### Find the mistake: three runs, one result
 
-People find learning rates by trying several. Here's a function for that, with a mistake that's easy to make:
+People find learning rates by trying several. Here's a function for that, with a mistake that's easy to make. Find it
+before you read on:
 """
 
 
@@ -876,11 +878,12 @@ assert len(set(found.values())) == len(settings)  # each argument makes a differ
 
 # %% [markdown]
 r"""
-### Find the mistake: a loss that broadcasts
+### Find the mistake: a loss that should be 0
 
-In lecture 2 of CS336 ([2026](https://github.com/stanford-cs336/lectures/blob/main/lecture_02.py)), a model returns $K$
-numbers for each of $B$ examples, there's one target per example, and the loss is computed as in the next cell. In that
-cell, two examples have the means 2 and 6, exactly their targets, so the loss should be 0:
+The next cell begins with a loss from lecture 2 of CS336
+([2026](https://github.com/stanford-cs336/lectures/blob/main/lecture_02.py)). There, a model returns $K$ numbers for
+each of $B$ examples, and each example has one target. We try it with two examples. Their outputs have the means 2 and
+6, which are exactly their targets, so the loss should be 0:
 """
 
 
@@ -927,8 +930,8 @@ r"""
 <details><summary>Hint 1</summary>Over which dimension do you have to take the mean, so that each example keeps a prediction of its own?</details>
 <details><summary>Hint 2</summary>Which shapes broadcast with <code>[B]</code>? <code>[]</code>, <code>[1]</code> and <code>[B, 1]</code> do, so compare the shapes themselves.</details>
 
-**Why it matters.** With one number for the whole batch, the best that a model can do is to predict the *average*
-target. The loss falls at first and then stays at the variance of the targets, as if the task were too hard:
+**Why it matters.** If a single prediction has to serve the whole batch, the best that a model can do is to predict the
+*average* target. The loss falls at first and then stays at the variance of the targets, as if the task were too hard:
 """
 
 # %% tags=["error-36", "folded"]
@@ -990,7 +993,7 @@ of `model` and no others. For each number in `steps` (a `range`, which needn't s
 4. if the loss is NaN or infinite, raise a `FloatingPointError` whose message contains the number of the step. The
    parameters and the optimizer's state must then be what they were after the previous step; it's fine if other things
    have changed: the optimizer's learning rate, the gradients, and whatever the forward pass itself changes (such as the
-   running averages of a BatchNorm);
+   running averages of a *batch norm*, a layer that normalizes with the mean and variance of its batch);
 5. update the parameters, using the gradient of *this* loss alone: gradients left over from before must not count, not
    even in the first step.
 
@@ -1033,13 +1036,13 @@ r"""
 <details><summary>Hint 1</summary>Take the five lines above and add four things: set <code>group["lr"]</code> for each group in <code>optimizer.param_groups</code>, call <code>next_batch()</code>, check the loss with <code>torch.isfinite</code>, and append <code>loss.item()</code>.</details>
 <details><summary>Hint 2</summary>The gradients have to be cleared at some point <em>before</em> the backward pass, and the loss has to be checked before the update.</details>
 
-**Why it matters.** You'll use this loop for the rest of the course. Everything it needs comes in through its arguments,
-which is why it can be stopped and resumed.
+**Why it matters.** You'll use this loop from section 8 on, and the capstone's loop is this one with three changes.
+Everything it needs comes in through its arguments, which is why it can be stopped and resumed.
 
 ### The best learning rate, on paper (optional)
 
 To see the effect of the *learning rate*, we use a case that can be solved on paper. A *linear teacher* has $D$ unknown
-weights and answers $y = x \cdot w^*$. A student of the same form starts at zero, sees $B$ random questions per step
+weights and answers $y = x \cdot w^*$. A student of the same form starts at zero, sees $B$ random inputs $x$ per step
 with the teacher's answers, and learns by plain SGD. Each entry of $x$ is drawn from a standard normal distribution and
 the loss is the mean squared error, so the expected loss is the squared distance between the student's weights $w$ and
 the teacher's, $|w - w^*|^2$. A step with learning rate $\eta$ multiplies that squared distance, on average, by the
@@ -1193,15 +1196,16 @@ assert np.allclose([rates[0], rates[9], max(rates), rates[120]], [3e-4, 3e-3, 3e
 # %% [markdown]
 r"""
 *Try it yourself:* train the linear teacher of section 6 at its best learning rate, 0.25, and then with a warm-up of 10
-steps. Does warm-up help there? (On average, those gradients point in the right direction from the first step on.)
+steps. Does warm-up help there? (For the linear teacher, the gradients point in the right direction on average, from the
+very first step.)
 
 ## 8 · Where does the time go?
 
-For the rest of the lecture we'll train a small language model like the one by Bengio and others (2003): it takes the
-last eight bytes, looks up a vector for each, and computes the logits of the next byte with two linear layers. It has
-dropout, so there's randomness in each step. Its learning rate rises for ten steps and then falls linearly, as a plain
-function of the step. *Everything below runs on the CPU with one thread* (except the optional memory snapshot), because
-we want to compare bits.
+For the rest of the lecture we'll train a small language model similar to the one by Bengio and others (2003): ours
+takes the last eight bytes, looks up a vector for each, and computes the logits of the next byte with two linear layers.
+It has dropout, so there's randomness in each step. Its learning rate rises for ten steps and then falls linearly, as a
+plain function of the step. *Everything below runs on the CPU with one thread* (except the optional memory snapshot),
+because we want to compare bits.
 
 The loss is the usual one for classification. The **cross-entropy loss** is minus the logarithm of the probability that
 the model gave to the correct token, averaged over all positions.
@@ -1376,12 +1380,12 @@ r"""
 ### Timelines and memory (optional)
 
 `trace.export_chrome_trace("trace.json")` writes a timeline that you can open at ui.perfetto.dev; the gaps in it show
-when the device was waiting. On a GPU, Python only *launches* the kernels, so add `ProfilerActivity.CUDA` and compare
-the device's times.
+when the device was waiting. On a GPU, Python only *launches* the kernels, so add `ProfilerActivity.CUDA` and look at
+the times on the device.
 
 For memory, PyTorch's CUDA allocator can keep a history. A **memory snapshot** lists every block of memory that the
 allocator handed out: its size, when it was allocated and freed, and by which line of Python. On a GPU, the next cell
-takes a snapshot of a single step, and lists the largest of its blocks that were in use at the peak.
+takes a snapshot of a single step and lists the largest blocks that were in use when memory use was at its peak.
 (`torch.cuda.memory._dump_snapshot("snapshot.pickle")` writes it to a file, which you can open at
 pytorch.org/memory_viz.)
 """
@@ -1495,9 +1499,9 @@ for name in ("optimizer", "data position", "global generator", "step"):
 # %% [markdown]
 r"""
 The loss of a step is computed *before* the update, so the first loss after a resume doesn't depend on the optimizer.
-That's why a loss that "continues where it left off" proves little. A plot doesn't help either: unless the model itself
-is forgotten, the curve looks perfectly healthy. Only the bits show the difference. (The last line of the output, "all",
-is a run that restores nothing, as in the trap above.)
+That's why a loss that "continues where it left off" proves little. A plot may not help either, as you can see for
+yourself at the end of this section. The bits do show the difference. (The last line of the output, "all", is a run that
+restores nothing, as in the trap above.)
 
 So a checkpoint must contain the *model, the optimizer, the step, the generators, and the position in the data* (for us,
 the state of the batches' own generator). If your run has a scheduler, a loss scaler (lecture 10) or a running average
@@ -1543,12 +1547,12 @@ same folder, because another one might be on a different file system, and a rena
 Write two functions. `save_checkpoint(path, model, optimizer, step, generator)` writes everything that the run needs to
 continue: the model, the optimizer, the number of the next step, the state of `generator` (which draws the batches) and
 of PyTorch's global generator on the CPU (which draws dropout). If writing fails, the error is passed on, and what was
-at `path` stays as it was: write the new file under another name in the same folder, then rename it. Once there's a file
-at `path`, there must be one at every moment. After a successful save, the folder holds no other file whose name begins
-with `path.name`, not even one from an earlier save that failed or was interrupted. All files with other names stay.
-`load_checkpoint(path, model, optimizer, generator)` restores the model, the optimizer and both generators to the saved
-state, and returns the step. The file must load with a plain `torch.load(path)`, which means `weights_only=True`. Saving
-must not change anything in the run. `path` is a `Path`, and its folder exists.
+at `path` stays as it was: write the new file under another name in the same folder, then rename it. Once a file exists
+at `path`, there must be one at all times from then on. After a successful save, the folder holds no other file whose
+name begins with `path.name`, not even one from an earlier save that failed or was interrupted. All files with other
+names stay. `load_checkpoint(path, model, optimizer, generator)` restores the model, the optimizer and both generators
+to the saved state, and returns the step. The file must load with a plain `torch.load(path)`, which means
+`weights_only=True`. Saving must not change anything in the run. `path` is a `Path`, and its folder exists.
 """
 
 
@@ -1627,9 +1631,9 @@ r"""
 That's 4 bytes for the parameter and 8 for Adam's two averages. (Gradients aren't saved; the next step computes its
 own.) A checkpoint of a model with 70 billion parameters takes 840 GB. At 2 GB/s you wait seven minutes for it.
 
-So you can't save after every step. But you mustn't save too rarely either, because a failure destroys the work since
-the last checkpoint, on average half an interval. Suppose that saving takes $\delta$ seconds, failures are $M$ seconds
-apart on average, and you save every $\tau$ seconds. The fraction of time lost is about
+So you can't save after every step. But you shouldn't save too rarely either, because a failure destroys all the work
+since the last checkpoint: on average, that of half an interval. Suppose that saving takes $\delta$ seconds, failures
+are $M$ seconds apart on average, and you save every $\tau$ seconds. The fraction of time lost is about
 
 $$\frac{\delta}{\tau} + \frac{\tau}{2M}, \qquad\text{smallest at}\quad \tau = \sqrt{2\,\delta M}$$
 
@@ -1665,12 +1669,13 @@ assert round(12 * FACTS["Llama 3.1 405B parameters"].value / 2e12, 1) == 2.4  # 
 # %% [markdown]
 r"""
 Saving every 19 minutes, you still lose a tenth of the time. (Llama 3's authors report losing less than a tenth to all
-causes together. Their storage sustains 2 TB/s, with peaks of 7 TB/s: The Llama 3 Herd of Models, section 3.3.1. At 2
+causes together. Their storage sustains 2 TB/s, with peaks of 7 TB/s, according to section 3.3.1 of their paper. At 2
 TB/s, 12 bytes for each of 405 billion parameters take 2.4 seconds.) That's why people work on *fast* checkpoints: each
 GPU saves only its own part, which is first copied to the CPU's memory and then written to disk while training goes on.
 
-Drag the slider for the interval, *save every*. How much is lost with 8 cards if you save once an hour, and with
-131,072? How short must a save be for 131,072 cards to lose less than a tenth?
+Drag the slider for the interval, *save every*. Then drag the one for the number of *cards*: how much is lost with 8
+cards if you save once an hour, and with 131,072? Last, shorten the save (*a save takes*): how short must it be for
+131,072 cards to lose less than a tenth?
 """
 
 # %%
@@ -1733,7 +1738,7 @@ r"""
 *Try it yourself:* use `plots.loss_curves` to plot `resume_without({"optimizer"})`, the losses without the optimizer's
 state, next to `whole[20:]`. Would you have noticed that something is missing?
 
-## 10 · A power cut
+## 10 · A power failure
 
 Now let's put your parts together: `write_tokens` and `open_tokens` made the data, `get_batch` draws from it, `train`
 runs the steps, and `save_checkpoint` saves every 30 steps. The run has 120 steps. Just before step 75 the power fails.
@@ -1749,7 +1754,7 @@ guess = None  # steps
 
 
 # %% tags=["item-75", "item-86"]
-class PowerCut(Exception):
+class PowerFailure(Exception):
     """Simulates the end of a process."""
 
 
@@ -1763,7 +1768,7 @@ def process(
 
     def next_batch() -> tuple[Tensor, Tensor]:
         if next(now) == power_fails_in:
-            raise PowerCut
+            raise PowerFailure
         return get_batch(open_tokens(folder / "python.npy", 256), 16, 64, generator)
 
     losses: dict[int, float] = {}
@@ -1773,24 +1778,24 @@ def process(
             found = train(model, optimizer, next_batch, next_byte_loss, lr_at, steps)
             losses |= dict(zip(steps, found, strict=True))
             save_checkpoint(path, model, optimizer, start + 30, generator)
-    except PowerCut:
+    except PowerFailure:
         pass
     return losses, model
 
 
-for old in ("whole.pt", "power_cut.pt"):  # of an earlier run of this cell
+for old in ("whole.pt", "power_failure.pt"):  # of an earlier run of this cell
     (folder / old).unlink(missing_ok=True)
 never_stopped, model_whole = process(folder / "whole.pt", seed=0)
-before_cut, _ = process(folder / "power_cut.pt", seed=0, power_fails_in=75)
-after_cut, model_resumed = process(folder / "power_cut.pt", seed=4_321)
+before_failure, _ = process(folder / "power_failure.pt", seed=0, power_fails_in=75)
+after_failure, model_resumed = process(folder / "power_failure.pt", seed=4_321)
 
-reconcile("steps done twice", guess, 75 - min(after_cut), "steps")
-assert [*before_cut] == [*range(60)] and [*after_cut] == [*range(60, total_steps)]
-assert before_cut | after_cut == never_stopped  # every loss, every bit
+reconcile("steps done twice", guess, 75 - min(after_failure), "steps")
+assert [*before_failure] == [*range(60)] and [*after_failure] == [*range(60, total_steps)]
+assert before_failure | after_failure == never_stopped  # every loss, every bit
 for name, weight in model_whole.state_dict().items():
     assert torch.equal(weight, model_resumed.state_dict()[name])  # and every weight
 weights = sum(p.numel() for p in model_whole.parameters())
-print(f"{len(after_cut)} resumed losses and {weights:,} weights: not one bit differs")
+print(f"{len(after_failure)} resumed losses and {weights:,} weights: not one bit differs")
 assert never_stopped[0] > 5.3 and never_stopped[total_steps - 1] < 3
 
 # %%
@@ -1799,9 +1804,9 @@ finding = (
 )
 plots.show(
     plots.loss_curves(
-        {"one run": before_cut | after_cut},
+        {"one run": before_failure | after_failure},
         {"one run": never_stopped},
-        events={"last checkpoint": 60, "power cut": 75},
+        events={"last checkpoint": 60, "power failure": 75},
         spans={"done twice": (60, 75)},
         names=("interrupted", "never stopped"),
         ylabel="loss (nats per byte)",
@@ -1839,11 +1844,11 @@ assert len(written_so_far) == 124
 
 # %% [markdown]
 r"""
-It can't program yet, but it knows how to indent. Give it more steps if you like (set `total_steps` in section 8 to a
-larger multiple of 30, so that the learning rate reaches 0 later), and stop it whenever you want.
+It can't program yet, but it has probably learned to indent. Give it more steps if you like (set `total_steps` in
+section 8 to a larger multiple of 30, so that the learning rate reaches 0 later), and stop it whenever you want.
 
-*Try it yourself:* let the power fail in step 75 *and* in step 100 of the resumed process. Then comment out one line of
-your `load_checkpoint`, and see which of the asserts above notices.
+*Try it yourself:* let the power fail in step 75, and then again, in the resumed process, in step 100. Then comment out
+one line of your `load_checkpoint`, and see which of the asserts above notices.
 
 ## Takeaways
 

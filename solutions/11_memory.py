@@ -12,7 +12,7 @@ less. For each method, we first write down what it saves and costs. Then we run 
 can, the cost.
 
 By the end you'll have trained a model four times, each time with one more method, and you'll have predicted, to the
-byte, how much its parameters, gradients, optimizer state and kept activations take in each run.
+byte, how much memory its parameters, gradients, optimizer state and activations take up in each run.
 """
 
 # %%
@@ -168,14 +168,14 @@ r"""
 
 If the loss is a mean over the rows of a batch, its gradient is the mean of the rows' gradients. So you don't need the
 whole batch at once. **Gradient accumulation** splits the batch into parts, called *microbatches*, and runs the forward
-and backward passes on one part after another. When a part's backward pass ends, its activations are freed, so you never
-hold the activations of two parts at the same time. Its gradients stay: `backward` *adds* them to those of the earlier
-parts (lecture 06). After the last part you have the gradients of the whole batch, and only then does the optimizer take
-its step.
+and backward passes on one microbatch after another. When a microbatch's backward pass ends, its activations are freed,
+so you never hold the activations of two at the same time. Its gradients stay: `backward` *adds* them to the earlier
+ones (lecture 06). After the last microbatch you have the gradients of the whole batch, and only then does the optimizer
+take its step.
 
 **Predict.** Add up the bytes of the parameters, gradients, AdamW's state and activations of the model above. By what
-factor does this *sum* shrink if you process the batch in eight parts instead of all at once? (On a CPU: $B = 512$,
-$d = 64$, $L = 8$. On a GPU: 1,024, 256, 8.)
+factor does this *sum* shrink if you process the batch in eight microbatches instead of all at once? (On a CPU:
+$B = 512$, $d = 64$, $L = 8$. On a GPU: 1,024, 256, 8.)
 """
 
 # %%
@@ -199,11 +199,11 @@ same space whatever the batch size.
 ### Exercise 11.1 · accumulate &nbsp; ★☆☆ &nbsp; 15 minutes
 
 Write `accumulate(model, loss, x, y, size)`. It computes the gradients of `loss(model(x), y)` without ever passing more
-than `size` rows through the model at a time, or keeping the activations of more than one part. `loss` returns the
-*mean* over the rows that it's given. Take the rows in order, `size` at a time, and use each of them once; the last part
-is smaller if `size` doesn't divide the number of rows (which is at least one). Let the gradients *add* to what's in
-`.grad` (the caller has called `zero_grad`, or wants the sum), and return the mean loss of the whole batch, as a Python
-float.
+than `size` rows through the model at a time, or keeping the activations of more than one microbatch. `loss` returns the
+*mean* over the rows that it's given. Take the rows in order, `size` at a time, and use each of them once; the last
+microbatch is smaller if `size` doesn't divide the number of rows (which is at least one). Let the gradients *add* to
+what's in `.grad` (the caller has called `zero_grad`, or wants the sum), and return the mean loss of the whole batch, as
+a Python float.
 """
 
 
@@ -233,10 +233,10 @@ check("accumulate")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary><code>for start in range(0, len(x), size)</code>, and the rows <code>x[start : start + size]</code>: a slice may extend beyond the end.</details>
-<details><summary>Hint 2</summary>Suppose there are six rows, in parts of four and two: how much does each part's mean count in the mean of all six? Weight its loss before <code>backward</code>, and the gradients are weighted too. <code>.item()</code> turns a loss into a number, without its graph.</details>
+<details><summary>Hint 2</summary>Suppose there are six rows, in microbatches of four and two: how much does each microbatch's mean count in the mean of all six? Weight its loss before <code>backward</code>, and the gradients are weighted too. <code>.item()</code> turns a loss into a number, without its graph.</details>
 
 **Why it matters.** This method takes no extra FLOPs, but it's easy to get wrong: if you average the means of unequal
-parts, the rows of a small part count too much.
+microbatches, the rows of a small one count too much.
 """
 
 # %% tags=["item-98"]
@@ -258,12 +258,11 @@ del whole_loss
 r"""
 The gradients are the same up to rounding, but not bit for bit, because the sums are computed in a different order.
 
-What does accumulation cost? A small part may not keep a GPU busy, and the weights are read again for every part, so
-with too few rows a matrix product becomes memory-bound (lecture 05). And if the model contains a *batch norm*, a layer
-that normalizes with the mean and variance of its batch, the result changes, because the layer sees only one part at a
-time.
+What does accumulation cost? A small microbatch may not keep a GPU busy, and the weights are read again for each one, so
+with too few rows a matrix product becomes memory-bound (lecture 05). And if the model contains a batch norm (lecture
+09), the result changes, because each microbatch is normalized with its own mean and variance.
 
-*Try it yourself:* time `accumulate` for parts of $B$, $B/8$ and 1 rows. When does it get much slower?
+*Try it yourself:* time `accumulate` for microbatches of $B$, $B/8$ and 1 rows. When does it get much slower?
 
 ## 3 · Activation checkpointing
 
@@ -275,9 +274,9 @@ checkpoints have nothing to do with lecture 09's, which are files.) Lecture 06 m
 and token instead of 6.
 
 How do you make autograd recompute? You write a subclass of `torch.autograd.Function`, which lets you define the
-backward pass yourself. It has two static methods. `forward(ctx, …)` computes the result, while autograd records
-*nothing*, and stores in `ctx` what the backward pass will need. `backward(ctx, gradient)` receives the gradient of the
-output and returns one gradient for each argument of `forward`.
+backward pass yourself. It has two static methods. `forward(ctx, …)` computes the result and stores in `ctx` what the
+backward pass will need; while it runs, autograd records *nothing*. `backward(ctx, gradient)` receives the gradient of
+the output and returns one gradient for each argument of `forward`.
 """
 
 
@@ -307,11 +306,15 @@ r"""
 Write the two methods of `Checkpoint` so that `Checkpoint.apply(block, x)` returns `block(x)`, gives `x` and the block's
 parameters the same gradients as `block(x)` itself would, and keeps nothing but `x` between the two passes: no copy, no
 output, no graph. `block` is a module that takes one tensor and computes the same function each time (so it has no
-dropout, which would draw a different mask); `x` requires a gradient. In `forward`, run the block once and save what's
-needed. In `backward`, run it once more, this time with gradient recording *on*, on a tensor that's detached from the
-graph that computed `x`; run the backward pass through this second run; and return a gradient for each argument of
-`forward`: `None` for the block, which isn't a tensor, and the gradient of `x` for `x`. Parameters get their gradients
-as in any backward pass: they add to what's in `.grad`, and frozen or unused parameters get none.
+dropout, which would draw a different mask); `x` requires a gradient.
+
+- In `forward`, run the block once and save what's needed.
+- In `backward`, run it again with gradient recording *on*, on a tensor that's detached from the graph that computed
+  `x`. Run the backward pass through this second run. Return a gradient for each argument of `forward`: `None` for the
+  block, which isn't a tensor, and the gradient of `x` for `x`.
+
+Parameters get their gradients as in any backward pass: they add to what's in `.grad`, and frozen or unused parameters
+get none.
 """
 
 
@@ -444,8 +447,8 @@ once. In units of $B \cdot d$ numbers, the most that you hold at any time is
 
 $$\text{peak}(k) = \frac{L}{k} + 9 k .$$
 
-(Both terms contain the input of the segment that's being recomputed. That's one unit too many for every $k$, so the
-best $k$ stays the same.)
+(Both terms contain the input of the segment that's being recomputed. So the formula gives one unit too many, but it
+does so for every $k$, and the best $k$ stays the same.)
 
 **Predict.** Which $k$ is best for a stack of 36 blocks?
 """
@@ -536,8 +539,8 @@ assert (
 
 # %% [markdown]
 r"""
-Selective recomputation saves 70% of the bytes for 0.9% more FLOPs. (The paper's HFU, 2.7% above its MFU, counts three
-times as many FLOPs for the recomputation.) FlashAttention (lecture 04) makes the same choice inside its kernel. For
+Selective recomputation saves 70% of the bytes for 0.9% more FLOPs. (The paper's HFU is 2.7% above its MFU, as if
+recomputation took three times as many FLOPs.) FlashAttention (lecture 04) makes the same choice inside its kernel. For
 other choices, PyTorch has `create_selective_checkpoint_contexts`: you list the operators whose results it should keep.
 
 *Try it yourself:* call `layer_kept` with a context of 8,192 tokens. How much does selective recomputation save now?
@@ -628,7 +631,7 @@ def bring_back(kept: Any) -> Tensor:
 
 
 def offloaded_loss(folder: Path) -> Tensor:
-    """The loss, with everything that autograd keeps moved out."""
+    """The loss, with every activation that autograd keeps moved out."""
     with torch.autograd.graph.saved_tensors_hooks(
         lambda tensor: carry_away(tensor, folder), bring_back
     ):
@@ -650,8 +653,8 @@ enter("offloading: activations left", 0, left)
 
 # %% [markdown]
 r"""
-No activations are left on the device, the gradients are the same, and everything that autograd saved was moved out once
-and back once.
+No activations are left on the device, the gradients are the same, and every activation that autograd saved was moved
+out once and back once.
 
 How long does a step take now? Our hooks finish each copy before the next operation begins, so there's no overlap. Your
 function can predict the time from two separate measurements: an ordinary step gives the rate of computation, and one
@@ -730,7 +733,7 @@ offloaded, too. How many bytes are moved now?
 
 ## 5 · Optimizers with less state
 
-Two optimizers from an optional part of lecture 08 need less state than AdamW does.
+Two optimizers from an optional part of lecture 08 need less state than AdamW.
 
 - *Lion* (arXiv:2302.06675) keeps one average of the gradients, mixes it with the current gradient, and steps by the
   sign of the mixture.
@@ -989,8 +992,8 @@ def gelu_by_hand(x: Tensor) -> Tensor:
 
 # %% [markdown]
 r"""
-**Predict.** PyTorch runs these operations one at a time. How many times as many bytes does it move as a single fused
-kernel would?
+**Predict.** PyTorch runs these operations one at a time. By what factor would a single fused kernel reduce the number
+of bytes moved?
 """
 
 # %%
@@ -1032,8 +1035,9 @@ r"""
 **Why it matters.** Elementwise operations are usually memory-bound, so nearly all their time goes into moving bytes.
 The ratio of the two numbers is therefore the largest speedup that fusion can give.
 
-To measure the traffic, we insert an object between PyTorch and its kernels. It counts the operations, and the bytes
-that they read and write. GELU takes eight operations, with temporaries that we call `a` to `g`.
+To measure the traffic, we insert a *dispatch mode* between PyTorch and its kernels, an object that counts the
+operations and the bytes that they read and write. GELU takes eight operations, with temporaries that we call `a` to
+`g`.
 """
 
 # %%
@@ -1152,11 +1156,11 @@ compute-bound and already a single kernel.
 r"""
 ## 8 · The same training in a fraction of the memory
 
-We train the stack four times, each time with one more method: first with none, then in eight parts with your
+We train the stack four times, each time with one more method: first with none, then in eight microbatches with your
 `accumulate`, then also with every block in your `Checkpoint`, and finally with Adafactor instead of AdamW. The first
 three compute the same gradients up to rounding, so their losses have to agree. The fourth uses a different update rule.
 
-**Predict.** Add up the bytes of parameters, gradients, optimizer state and kept activations. By what factor is this sum
+**Predict.** Add up the bytes of parameters, gradients, optimizer state and activations. By what factor is this sum
 larger in the first run than in the last? ($B = 512$, $d = 64$, $L = 8$ on a CPU; 1,024, 256, 8 on a GPU. Each block has
 $8 d^2$ parameters, and a checkpointed block keeps only its input; leave out what's recomputed.)
 """
@@ -1257,7 +1261,7 @@ own learning rate. None of the three methods reduces the parameters or their gra
 use LoRA. To reduce the parameters, you'd keep them in 16 bits, without master weights in float32, and round
 stochastically (lecture 02), so that small updates aren't lost.
 
-Back to our first question: can one H100 train Llama 3.1 8B with a sequence of 8,192 tokens?
+Back to the model that didn't fit: can one H100 train Llama 3.1 8B with a sequence of 8,192 tokens?
 """
 
 # %%
@@ -1293,16 +1297,16 @@ assert (
 
 # %% [markdown]
 r"""
-Checkpointing alone isn't enough, because AdamW's state and the master weights remain. If you give up AdamW for
-Adafactor, it barely fits: that leaves 8 GB for everything that these bars don't include, such as temporaries and what
-CUDA itself needs. If you train only LoRA's matrices, most of the card is free. If you want to keep AdamW *and* train
-every weight, you need offloading or a second card.
+Checkpointing alone isn't enough, because AdamW's state and the master weights remain. With checkpointing and Adafactor
+instead of AdamW, the training barely fits: that leaves 8 GB for everything that these bars don't include, such as
+temporaries and what CUDA itself needs. If you train only LoRA's matrices, most of the card is free. If you want to keep
+AdamW *and* train every weight, you need offloading or a second card.
 
 ## Takeaways
 
-**Mechanics.** Accumulation: weight each part's loss by its fraction of the rows, then call `backward`. Checkpointing:
-keep the input and recompute the rest, for 4/3 of the FLOPs. Offloading: with overlap, each pass takes as long as the
-slower of the transfer and the computation. Adafactor: one number per row and one per column. LoRA:
+**Mechanics.** Accumulation: weight each microbatch's loss by its fraction of the rows, then call `backward`.
+Checkpointing: keep the input and recompute the rest, for 4/3 of the FLOPs. Offloading: with overlap, each pass takes as
+long as the slower of the transfer and the computation. Adafactor: one number per row and one per column. LoRA:
 $r\,(\text{in} + \text{out})$ numbers instead of $\text{in} \cdot \text{out}$. Fusion: each input is read once, and only
 the final result is written.
 

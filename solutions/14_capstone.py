@@ -4,13 +4,13 @@ r"""
 
 [← 13 · Inference](../13_inference/13_inference.ipynb)
 
-> **Can you say what a training run will take before you start it?**
+> **Before you start a training run, can you say what it will take?**
 
 Every lecture in this course has been about numbers that you can know in advance. Now you'll plan a training run from
 beginning to end: how many parameters, how many FLOPs, how many bytes of each kind, how many seconds on *your* machine,
-and how good the model has to become. Then you'll write the model, train it on real text, and compare the result with
-the plan. It will be right to the last parameter and FLOP, within two percent for memory, and, on an idle machine,
-within twenty percent for time. And your model will write some Python, using your own KV cache from lecture 13.
+and how good the model has to be. Then you'll write the model, train it on real text, and compare the result with the
+plan, which will be right to the last parameter and FLOP, within two percent for memory, and, on an idle machine, within
+twenty percent for time. And your model will write some Python, using your own KV cache from lecture 13.
 
 The training itself takes a few minutes on a CPU with two cores.
 """
@@ -185,8 +185,8 @@ assert math.log(256) > table_losses[0] > table_losses[1] > table_losses[2] > 1
 r"""
 (The code adds 0.1 to every count. Otherwise, a single sequence that was never seen would make the loss infinite.)
 
-*Try it yourself, on paper:* a table that looks back three bytes would have $256^4$ numbers. At 4 bytes each, how many
-bytes is that?
+*Try it yourself, on paper:* a table that looks back three bytes would have $256^4$ counts. At most what fraction of
+them can your training text fill?
 
 ## 2 · The plan
 
@@ -281,7 +281,7 @@ $N = B \cdot T$ tokens (not the $N$ of $6N$) and $h$ heads, autograd keeps:
 | their outputs, as inputs of `qkv` and of `up` | $2Nd$ | 16 bits |
 | queries, keys and values | $3Nd$ | 16 bits |
 | the result of attention, which is the input of `out` | $Nd$ | 16 bits |
-| from attention, the log-sum-exp of the scores for each query and head | $Nh$ | `float32` |
+| from attention, for each query and head, the *log-sum-exp* of its scores $s_j$, which is $\ln \sum_j e^{s_j}$ | $Nh$ | `float32` |
 | before and after GELU | $8Nd$ | 16 bits |
 
 | once | numbers | format under autocast |
@@ -341,8 +341,8 @@ r"""
 
 **Why it matters.** These numbers tell you which batch size fits, and what to change if none does.
 
-**Predict.** Estimate from the tables: for your preset, how many times as many bytes do the *activations* take in
-`float32` as under autocast?
+**Predict.** Estimate from the tables: for your preset, by what factor does autocast reduce the bytes of the
+*activations*, compared with `float32`?
 """
 
 # %%
@@ -406,11 +406,11 @@ for dtype, rate in ceilings.items():
 r"""
 The printed times are *lower bounds*. No training run reaches the ceiling: its matrices are smaller, and everything
 between the matrix products takes time without counting as FLOPs. No formula gives the fraction of the ceiling that a
-run reaches. In section 4 you'll measure it with a short trial run, the rehearsal; for now, guess. (The fraction isn't
-the MFU, which is relative to the data sheet's peak.)
+run reaches. In section 4 you'll measure it with a short trial run; for now, guess. (The fraction isn't the MFU, which
+is relative to the data sheet's peak.)
 
-**Predict.** What fraction of the ceiling will the training reach? (The ceiling is that of the format in which we'll
-train, whichever is faster.)
+**Predict.** What fraction of the ceiling will the training reach? (We'll train in the faster of the two formats, and
+the ceiling is the one for that format.)
 """
 
 # %%
@@ -449,8 +449,8 @@ Write the module `Attention`. It has two linear layers without bias, `qkv` (widt
 width), made by `nn.Linear`, and nothing else to train or to store. The outputs of `qkv` are, in this order, all
 queries, all keys, all values; within each of these three, each head's numbers are consecutive. The heads attend
 causally: a token sees itself and everything before it, in training and in evaluation. Merge the heads, and apply `out`.
-It works in whatever floating-point dtype its weights have and on whatever device they're on, and gradients reach `x`
-and the weights of both layers.
+The module works in whatever floating-point dtype its weights have and on whatever device they're on, and gradients
+reach `x` and the weights of both layers.
 
 `F.scaled_dot_product_attention(q, k, v, is_causal=True)` scales and masks. If its arguments have four dimensions,
 `[b, h, t, e]`, then on a CPU or on CUDA, in our two formats, it's a fused operation that keeps no $T \times T$ weights
@@ -791,8 +791,8 @@ Why not use two layers? Because every error in $t(m) - t(1)$ is multiplied by $(
 that's $L - 1$; here it's less than two. And we need the *mean* time of a step, not the median, because a run pays for
 its slow steps too.
 
-Mixed precision may speed up this model less than one large product. So we rehearse in both formats and choose the
-faster one. That's four rehearsals; each takes a fiftieth of the run's steps or a second, whichever is longer.
+Which format is faster for this model? We rehearse in both and choose the faster one. That's four rehearsals; each takes
+a fiftieth of the run's steps or a second, whichever is longer.
 
 Five times during the run we also compute the validation loss, on 16 batches each time. Each batch takes only a forward
 pass, a third of a step's FLOPs (lecture 06), so all these batches together take about as long as $5 \cdot 16 / 3
@@ -1026,17 +1026,16 @@ the tokens that you pass. So you'll write a second forward pass, which runs the 
 with a cache in each layer.
 
 Write `generate(model, heads, ids, count, pick)`. It continues each row of `ids`, `[b, t]`, by `count` tokens, one at a
-time, and returns the old and new ids together, `[b, t + count]`. The logits at the *last* position, `[b, vocabulary]`,
-predict what comes next: for each new token, call `pick` once with these logits, and it returns the next id of each row,
-`[b]`.
+time, and returns the old and new ids together, `[b, t + count]`.
 
-Compute what your `Transformer` computes, from `model.tokens`, `model.places`, `model.blocks` and `model.norm`, and in
-each block from `norm_1`, `attention.qkv`, `attention.out`, `norm_2`, `up` and `down`. Call only these parts, never the
-model, a block or its attention as a whole. `heads` is the number of attention heads.
-
-Each token passes through each layer only once, except for the last token, which passes through none: its logits aren't
-needed. To make this possible, replace the class below with your `KVCache` from exercise 13.2, or keep the keys and
-values in some other way. The cache is on the model's device and in its floating-point dtype, whatever they are.
+- The logits at the *last* position, `[b, vocabulary]`, predict what comes next: for each new token, call `pick` once
+  with these logits, and it returns the next id of each row, `[b]`.
+- Compute what your `Transformer` computes, from `model.tokens`, `model.places`, `model.blocks` and `model.norm`, and in
+  each block from `norm_1`, `attention.qkv`, `attention.out`, `norm_2`, `up` and `down`. Call only these parts, never the
+  model, a block or its attention as a whole. `heads` is the number of attention heads.
+- Each token passes through each layer only once, except for the last token, which passes through none: its logits
+  aren't needed. To make this possible, replace the class below with your `KVCache` from exercise 13.2, or keep the keys
+  and values in some other way. The cache is on the model's device and in its floating-point dtype, whatever they are.
 
 `ids` is `int64`, has at least one row and one column, and isn't changed. `count` may be 0, and $t$ + `count` − 1 is at
 most the number of positions. Nothing is recorded for a backward pass, and afterward gradient recording is on or off, as
@@ -1178,7 +1177,8 @@ r"""
 Nobody told the model what a word is, let alone an indent. All it knows is which byte tends to come next, and it learned
 that in a few minutes on your own machine.
 
-*Try it yourself:* use a temperature of 0.2, and then one of 1.5. Then try other prompts, all of the same length.
+*Try it yourself:* use a temperature of 0.2, and then one of 1.5. Then try other prompts (all of the same length,
+because they form one batch).
 
 ### How fast does it generate text?
 
@@ -1256,15 +1256,15 @@ rates = {
 reconcile("writing with the cache", guess, rates["with"] / rates["without"], "times as fast")
 for way, rate in rates.items():
     planned_rate = planned_rates[way]
-    print(f"{way:>7} the cache: planned {planned_rate:,.0f} tokens/s, measured {rate:,.0f}")
+    print(f"{way:>7} the cache: estimated {planned_rate:,.0f} tokens/s, measured {rate:,.0f}")
     record(f"the capstone writes {way} the cache", rate, "tokens/s")
     assert 1 / 500 < rate / planned_rate < 500  # a machine may be busy; a wrong unit is 1,000
 
 # %% [markdown]
 r"""
-Your cache adds a few small operations to each layer, so expect slightly fewer tokens per second than planned. In a
-model this small, even a pass over one token is mostly overhead (lecture 13): the larger the model and the longer its
-context, the more the cache gains.
+Your cache adds a few small operations to each layer, so expect slightly fewer tokens per second than estimated from the
+two passes. In a model this small, even a pass over one token is mostly overhead (lecture 13). The larger the model and
+the longer its context, the more a cache helps.
 
 But the cache is of no use beyond the end of the context. A loop without a cache could go on by passing only the last
 $T$ tokens. With each new token, all the others then move to another position, so their keys and values change, and
@@ -1402,9 +1402,9 @@ each makes one more change than the version before it:
 | compiled | `torch.compile` fuses the operations between the products (lecture 11; here only on CUDA) |
 | twice the batch | larger products, and a smaller fraction of the time for the optimizer |
 
-Attention isn't in this table because it's been one fused operation from the start. For every row, the code divides the
-step's rate by the same number, the peak in `bfloat16` or, if that's unknown, the higher of the two ceilings from
-section 2. So the fractions are proportional to speed.
+Attention isn't in this table because it's been one fused operation from the start. For every row, the code prints the
+step's rate as a fraction of the same number: the peak in `bfloat16` or, if that's unknown, the higher of the two
+ceilings from section 2. So the fractions are proportional to speed.
 
 **Predict.** In tokens per second, by what factor is the fastest of these faster than plain `float32`?
 """
@@ -1505,7 +1505,7 @@ are relative to the higher of the two ceilings, so if that's the one for `bfloat
 
 ## 8 · The answer
 
-Can you say what a training run will take before you start it? Here's the plan next to the measurements, in one figure:
+Before you start a training run, can you say what it will take? Here's the plan next to the measurements, in one figure:
 """
 
 # %% tags=["timed", "folded"]
@@ -1526,9 +1526,9 @@ plots.show(
 # %% [markdown]
 r"""
 So yes, you can: parameters, FLOPs and bytes on paper, and the seconds after a short rehearsal. The one thing that the
-plan doesn't tell you is how low the loss will be. (Scaling laws, which you met in lecture 00, predict even that, by
-extrapolating from many small runs to a large one: Kaplan and others, 2020, arXiv:2001.08361, and Hoffmann and others,
-2022, arXiv:2203.15556.)
+plan doesn't tell you is how low the loss will be. Scaling laws, which you met in lecture 00, predict even that, by
+extrapolating from many small runs to a large one (Kaplan and others, 2020, arXiv:2001.08361, and Hoffmann and others,
+2022, arXiv:2203.15556).
 
 *Try it yourself:* halve the width and double the number of layers. Plan first: which of the numbers change, and by how
 much? Then run from the top.

@@ -29,8 +29,9 @@ CONFIG = '''\
 
 c = get_config()  # noqa: F821
 
-c.CourseDirectory.course_id = "every-byte-every-flop"
+c.CourseDirectory.course_id = {course_id!r}
 '''
+COURSE_ID = "every-byte-every-flop"
 
 
 # nbgrader sets the last two: checks can't be deleted or edited by accident.
@@ -41,18 +42,20 @@ class BuildError(CourseError):
     """A notebook could not be built; the message says which one and what to do."""
 
 
-def course_directory(folder: Path, sources: Iterable[Path] = (), seed: int | None = 0) -> list[source.Lecture]:
+def course_directory(
+    folder: Path, sources: Iterable[Path] = (), seed: int | None = 0, course_id: str = COURSE_ID
+) -> list[source.Lecture]:
     """Write instructor notebooks, nbgrader's configuration and hidden cases into ``folder``.
 
     Takes all lectures of the project unless ``sources`` names some. Nothing else in the folder is touched, so
     it's safe to repeat in a course with submissions. ``seed`` draws hidden cases if there are none: 0 isn't secret, and
-    None draws none. Raises SourceError for an invalid source.
+    None draws none. ``course_id`` is nbgrader's name of a new class. Raises SourceError for an invalid source.
     """
     read = [source.read(path) for path in sources or source.lectures(SOLUTIONS)]
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "nbgrader_config.py"
     if not config.exists():
-        config.write_text(CONFIG, encoding="utf-8")
+        config.write_text(CONFIG.format(course_id=course_id), encoding="utf-8")
     for lecture in read:
         path = notebook_path(folder / "source", lecture.name)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -139,10 +142,14 @@ def students_notebooks(
     destination: Path = NOTEBOOKS,
     course: Path = BUILD,
     progress: Callable[[str], None] = lambda name: None,
+    sources: Iterable[Path] = (),
 ) -> list[Path]:
-    """Build everything: instructor notebooks in ``course``, students' notebooks and the glossary in ``destination``."""
+    """Build everything: instructor notebooks in ``course``, students' notebooks and the glossary in ``destination``.
+
+    Takes all lectures of the project unless ``sources`` names some.
+    """
     written = []
-    lectures = course_directory(course, seed=None)
+    lectures = course_directory(course, sources, seed=None)
     for lecture in lectures:
         progress(lecture.name)
         target = notebook_path(destination, lecture.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import tomlkit
@@ -20,11 +21,12 @@ FOLDERS = ("course_utils", "jupyter")
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def make_release(destination: Path) -> Path:
+def make_release(destination: Path, lectures: Sequence[Path] | None = None) -> Path:
     """Write ``destination/every-byte-every-flop-VERSION/`` and the same as a zip beside it; return the folder.
 
-    Replaces an older release of the same version. The same sources give the same bytes. Raises
-    ``SourceError`` or ``BuildError`` if a notebook can't be built, ``FileNotFoundError`` for a missing file.
+    It has the notebooks of all lectures, or of those sources that ``lectures`` names, which may be none. Replaces an
+    older release of the same version. The same sources give the same bytes. Raises ``SourceError`` or ``BuildError`` if
+    a notebook can't be built, ``FileNotFoundError`` for a missing file.
     """
     project = tomlkit.parse((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     name = f"{project['project']['name']}-{project['project']['version']}"
@@ -32,8 +34,9 @@ def make_release(destination: Path) -> Path:
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
-    with tempfile.TemporaryDirectory() as scratch:  # its own, so that two at once do not meet
-        build.students_notebooks(folder / "notebooks", Path(scratch))
+    if lectures is None or lectures:
+        with tempfile.TemporaryDirectory() as scratch:  # its own, so that two at once do not meet
+            build.students_notebooks(folder / "notebooks", Path(scratch), sources=lectures or ())
     for file in FILES:
         shutil.copyfile(ROOT / file, folder / file)
     for each in FOLDERS:

@@ -15,7 +15,7 @@ from autograder.inside.limits import Limits
 
 from . import worker
 from .sandbox import SandboxError
-from .worker import ATTEMPTS, EngineError, Outcome, Task
+from .worker import ATTEMPTS, EngineError, Failed, Outcome, Task
 
 _PATIENCE = 120.0  # seconds without any worker
 
@@ -103,9 +103,12 @@ def _spread(client: Client, tasks: Iterator[Task]) -> Iterator[tuple[Task, Outco
             wait(list(flying), timeout=2, return_when="FIRST_COMPLETED")
         for future in [future for future in flying if future.done()]:
             task, attempt = flying.pop(future)
+            reason = ""
             try:
-                yield task, future.result()
-                continue
+                outcome = future.result()
+                if attempt == ATTEMPTS or not (isinstance(outcome, Failed) and outcome.perhaps_by_others):
+                    yield task, outcome
+                    continue
             except KilledWorker:
                 reason = "the worker died"
             except CancelledError:

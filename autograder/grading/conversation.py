@@ -9,6 +9,7 @@ import os
 import select
 import tempfile
 import time
+from pathlib import Path
 
 import psutil
 
@@ -20,6 +21,8 @@ from course_utils.testing import wire
 IN_ALL = "the submission took longer than it may in all"
 _TO_BEGIN = 10.0  # seconds for a fork and its namespaces, which take milliseconds
 _STRETCH = 6  # times its seconds: what a request gets at most, on a machine that is too busy
+# In the kernel, whoever waits here is in "disk sleep", and waits for a child that vfork made, or for all processors.
+_NO_DISK = ("kernel_clone", "_do_fork", "do_fork", "wait_for_vfork_done", "synchronize_", "__wait_rcu_gp")
 _STARVED = 0.7  # of a processor: whoever could run and got less was kept waiting by others
 
 
@@ -92,8 +95,18 @@ class _Deadline:
             for process in psutil.Process(self._sandbox).children(recursive=True):
                 with contextlib.suppress(psutil.Error), process.oneshot():
                     used += sum(process.cpu_times()[:4])  # its own, and that of the children it has waited for
-                    waiting |= process.status() in (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP)
+                    status = process.status()
+                    waiting |= status == psutil.STATUS_RUNNING
+                    waiting |= status == psutil.STATUS_DISK_SLEEP and not _no_disk(process.pid)
         return used, waiting
+
+
+def _no_disk(process: int) -> bool:
+    """Whether a process in disk sleep waits for something else, which it may have brought about."""
+    try:
+        return Path(f"/proc/{process}/wchan").read_text().startswith(_NO_DISK)
+    except OSError:  # it's gone, or this isn't Linux
+        return False
 
 
 class Shared:
@@ -135,7 +148,7 @@ class Conversation:
     """Requests to one student's process, each with an answer. Raises :class:`Gone` if there's none.
 
     ``ended`` says afterwards why the sandbox ended it; it's empty if the sandbox didn't. ``received`` counts the bytes
-    of its answers. ``sandbox`` is the id of the process that is the ancestor of all the sandbox's processes.
+    that its answers take here. ``sandbox`` is the id of the process from which all the sandbox's processes come.
     """
 
     def __init__(self, requests: int, answers: int, shared: Shared, limits: Limits, end: float, sandbox: int) -> None:
@@ -166,11 +179,14 @@ class Conversation:
         (size,) = wire.FRAME.unpack(self._read(wire.FRAME.size, deadline))
         if size > wire.LIMIT:
             raise Gone("the answer is too large", f"it would take {size:,} bytes")
-        self.received += size
+        message = self._read(size, deadline)
         try:
-            return messages.answer(wire.unpack(self._read(size, deadline)))
+            return messages.answer(wire.unpack(message, spend=self._spend))
         except wire.WireError as error:
             raise Gone("the answer is damaged", f"{error}") from None
+
+    def _spend(self, size: int) -> None:
+        self.received += size
 
     def asked(self) -> messages.Request:
         """The last request in its current state: the process may have changed its tensors."""

@@ -1,8 +1,8 @@
 """Distributes submissions: to this process, to workers on this machine, or to those of a Dask scheduler.
 
 Each way takes tasks from an iterator as needed and yields each with its outcome, in the order in which they finish. If
-a worker dies, its task is tried again, the third time alone, because what another submission did to the machine may
-have been the cause.
+a worker dies or has no sandbox, its task is tried again, the third time alone, because what another submission did to
+the machine may have been the cause.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ _NOT_HERE = re.compile(
 _OF_FILES = re.compile(r"FileNotFound|Permission|OSError")
 _ABOUT_FILES = re.compile(r"\btempfile\b|\bPath\b")
 _OUR_SECONDS = 60.0  # for the lecture's own cells: a machine under load is no fault of the student's
-# Bytes that a process may answer to one exercise's cases, which are kept until they are scored, and to the cells before
-# it. Honest answers take a few million. A text with one emoji takes four times its bytes here.
+# Bytes that a process's answers to one exercise's cases, which are kept until they are scored, and to the cells before
+# it may take. Honest ones take up to 25 million. A text with one emoji takes four times its bytes here.
 _ANSWERS_LIMIT = 2**28
 _A = TypeVar("_A", Ran, Names)
 

@@ -113,6 +113,8 @@ class _Pool:
         """Whether another worker can start without disturbing the existing ones."""
         if not self.workers:
             return True
+        if self._stillborn >= ATTEMPTS:  # those that are there have to do
+            return False
         return all(worker.ready for worker in self.workers) and time.monotonic() >= self._alone_until
 
     def step(self) -> Iterator[tuple[Task, Outcome]]:
@@ -136,15 +138,21 @@ class _Pool:
                 yield from self._bury(worker)
                 continue
             if not worker.ready:
-                if message != _READY:
+                if message != _READY and len(self.workers) == 1:
                     raise SandboxError(message)
+                if message != _READY:  # what the others grade may be why
+                    yield from self._bury(worker)
+                    continue
                 worker.ready, self._stillborn = True, 0
                 self._alone_until = min(self._alone_until, time.monotonic() + _HEAD_START)
             if task is not None:
                 self._alone_until = 0.0
             worker.task = None
+            again = isinstance(message, Failed) and message.perhaps_by_others and worker.attempt < ATTEMPTS
+            if task is not None and again:
+                self._again.append((task, worker.attempt + 1))
             self._hand_out()  # before what is done is written: nobody waits for a disk
-            if task is not None:
+            if task is not None and not again:
                 yield task, message
         self._hand_out()
 
@@ -153,7 +161,7 @@ class _Pool:
         self.workers.remove(worker)
         if worker.task is None:
             self._stillborn += not worker.ready
-            if self._stillborn >= ATTEMPTS:
+            if self._stillborn >= ATTEMPTS and not self.workers:
                 raise EngineError(
                     f"{ATTEMPTS} workers died while they started\n"
                     "  → nothing is lost: run the same command again; if this comes again, try --workers 0"

@@ -62,6 +62,8 @@ class Sandbox:
             env={**_ENVIRONMENT, "COURSE_GRADING_PATH": _INSIDE if wall else str(ROOT)},
             pass_fds=[theirs.fileno(), *held, *(wall.descriptors if wall else [])],
             stdin=subprocess.DEVNULL,
+            # If this is a terminal, bubblewrap shows it to the submissions as /dev/console.
+            stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             process_group=0,
         )

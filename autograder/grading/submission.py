@@ -17,6 +17,7 @@ from .text import one_line
 
 SIZE_LIMIT = 50_000_000  # bytes; a lecture with all its figures has well under one million
 CELL_LIMIT = 200_000  # characters; the longest reference has some 2,000
+NAME_LIMIT = 100  # characters of a cell's name; the longest of ours has a third. What people read quotes it
 CELLS_LIMIT = 1_000  # cells of code; the longest lecture has about a hundred
 PARTS_LIMIT = 2_000_000  # commas and brackets, which bound the memory and the time that reading takes
 
@@ -173,7 +174,7 @@ class _Broken(Exception):
 
 def _content(path: Path) -> bytes:
     """The file's content, if it's a regular file: follows no link, waits for no pipe, reads nothing endless."""
-    for part in (path, path.parent, path.parent.parent):
+    for part in (path.parent.parent, path.parent, path):  # what's below a link to too long a name can't be looked at
         if part.is_symlink():
             where = "it" if part == path else f"its folder {part.name}"
             raise _Broken(f"{where} is a symbolic link, which is not followed", "ask for the file itself")
@@ -232,7 +233,7 @@ def _cells(path: Path, content: bytes) -> tuple[list[tuple[Cell, str]], list[Fin
         if not isinstance(name, str) or not isinstance(source, str):
             broken += 1
         else:
-            found.append((Cell(source, name), str(cell.get("cell_type"))))
+            found.append((Cell(source, name[:NAME_LIMIT]), str(cell.get("cell_type"))))
     if broken:
         problem = f"{broken} of its {len(cells)} cells cannot be read"
         findings.append(Finding(path, problem, "the others are graded; look whether an answer stands in one of these"))

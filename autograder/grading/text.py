@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 
@@ -12,6 +13,11 @@ NOTES_LIMIT = 40  # on one submission: who made up a thousand names for cells is
 _ODD = ("Cc", "Cf", "Cs", "Zl", "Zp")
 # These two join letters, or keep them apart: Persian, Hindi and many emoji are misspelled without them.
 _JOINERS = "\u200c\u200d"
+# Beside what Unicode calls spaces: fillers and blanks of other scripts, which are letters to it. And what can't be seen
+# at all (joiners, marks that select a variant), which may stand between blanks.
+_BLANK = r"\s\u115f\u1160\u2800\u3164\uffa0\U00016fe4\U0001d159"
+_UNSEEN = rf"{_JOINERS}\u034f\u17b4\u17b5\u180b-\u180f\u2065\ufe00-\ufe0f\ufff0-\ufff8\U000e0000-\U000e0fff"
+_BLANKS = re.compile(rf"[{_BLANK}][{_BLANK}{_UNSEEN}]+")
 
 
 def clean(text: str, *, limit: int | None = None, keep: str = "\n") -> str:
@@ -34,12 +40,15 @@ def notes(found: Sequence[str]) -> tuple[str, ...]:
     """
     different = list(dict.fromkeys(found))
     more = [f"and {len(different) - NOTES_LIMIT:,} more"] if len(different) > NOTES_LIMIT else []
-    return tuple(clean(note, limit=MESSAGE_LIMIT, keep="") for note in [*different[:NOTES_LIMIT], *more])
+    return tuple(one_line(note, limit=MESSAGE_LIMIT) for note in [*different[:NOTES_LIMIT], *more])
 
 
-def one_line(text: str) -> str:
-    """Like `clean`, with line ends spelled out, too: for names, in tables and in a terminal."""
-    return clean(text, keep="")
+def one_line(text: str, *, limit: int | None = None) -> str:
+    """Like `clean`, with line ends spelled out, too: for names, in tables and in a terminal.
+
+    Several blanks become one space: enough of them fill a terminal's row, and what's next looks like a line of its own.
+    """
+    return _BLANKS.sub(" ", clean(text, limit=limit, keep=""))
 
 
 def _odd(character: str) -> bool:

@@ -69,10 +69,19 @@ class Graded:
 
 @dataclass(frozen=True)
 class Failed:
-    """The submission couldn't be graded here, through our fault or the machine's. ``refused``: there's no sandbox."""
+    """The submission couldn't be graded here, through our fault or the machine's.
+
+    ``refused``: there's no sandbox. ``lost``: there was one, time and again, and it broke.
+    """
 
     reason: str
     refused: bool = False
+    lost: bool = False
+
+    @property
+    def perhaps_by_others(self) -> bool:
+        """Whether what's graded beside it may be why: all sandboxes of a user share some limits of the kernel."""
+        return self.refused or self.lost
 
 
 Outcome = Graded | Failed
@@ -208,7 +217,7 @@ def _grade(task: Task, started: float) -> Outcome:
         said = text.notes([*notes, *(finding.problem for finding in read.findings)])
         marks += _unanswered(task.problems, read)
         return Graded(tuple(marks), said, read.everything, time.monotonic() - started)
-    return failed(f"the sandbox was lost {ATTEMPTS} times while it was graded: {reason}")
+    return failed(f"the sandbox was lost {ATTEMPTS} times while it was graded: {reason}", lost=True)
 
 
 def _unanswered(problems: ProblemSet, read: Submission) -> list[Mark]:
@@ -223,9 +232,9 @@ def _unanswered(problems: ProblemSet, read: Submission) -> list[Mark]:
     ]
 
 
-def failed(reason: str, *, refused: bool = False) -> Failed:
+def failed(reason: str, *, refused: bool = False, lost: bool = False) -> Failed:
     """The submission couldn't be graded here; the reason is cleaned."""
-    return Failed(clean(reason, limit=MESSAGE_LIMIT), refused)
+    return Failed(clean(reason, limit=MESSAGE_LIMIT), refused, lost)
 
 
 def unreadable(problems: ProblemSet, finding: Finding) -> Graded:

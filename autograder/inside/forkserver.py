@@ -12,6 +12,7 @@ missing, stuck or shared in every submission.
 from __future__ import annotations
 
 import asyncio
+import asyncio.selector_events
 import contextlib
 import gc
 import os
@@ -32,6 +33,7 @@ from .student import converse
 
 _GONE = (FileNotFoundError, ProcessLookupError)  # of a process that ended between two looks
 _COUNTING = 0.5  # seconds of the processor's time that one look may take; usually it takes a thousandth
+_FREE_SOCKETS = 100  # honest code has a handful; on a machine that gives them a lot of room, each would count for much
 _TICK = 0.05  # seconds between two looks at what a submission's processes take
 
 
@@ -40,8 +42,10 @@ def main() -> None:
     preload()
     import torch
 
-    # For every event loop here, and what the student's code asks for: a submission can't have epoll (isolation).
+    # For every event loop here, and what the student's code asks for: a submission can't have epoll (isolation), and
+    # can't send a descriptor, or anything in the way that could.
     selectors.DefaultSelector = selectors.PollSelector  # type: ignore[misc, assignment]
+    asyncio.selector_events._HAS_SENDMSG = False  # type: ignore[attr-defined]  # of Python 3.12 and later
     shell = ZMQInteractiveShell.instance()  # the one that `IPython.get_ipython()` and `display` know
     asyncio.run(shell.run("pass"))  # what a first cell looks up and keeps, no fork has to
     torch.set_num_threads(1)  # before the first fork: a submission has one processor's worth of time
@@ -134,11 +138,17 @@ def _child(
     limits: Limits, shell: ZMQInteractiveShell, group: _Group | None, requests: int, answers: int, shared: int
 ) -> None:
     """Become a student's process, report that, and answer until the judge closes the pipes."""
+    import torch.multiprocessing
+
     os.setsid()
     if limits.isolate:
         isolation.isolate(limits, group.join if group is not None else None)
         if group is not None:
             group.close()
+        # A DataLoader's workers hand tensors over by the names of files, and not as descriptors. For that torch starts
+        # a program that looks for its libraries beside itself; without /proc, the loader has to be told where that is.
+        torch.multiprocessing.set_sharing_strategy("file_system")  # type: ignore[no-untyped-call]
+        os.environ["LD_ORIGIN_PATH"] = str(Path(torch.__file__).parent / "bin")
         sys.path.insert(0, "")  # as in a kernel: modules that a notebook writes. /tmp is the submission's own
     else:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGCHLD})
@@ -247,14 +257,28 @@ def _takes(alone: int) -> int:
 
 
 def _stored(shared: int) -> int:
-    """Bytes that a submission stores in its in-memory folders and in the memory it shares with the judge."""
+    """Bytes that a submission stores in its in-memory folders, its sockets, and the memory shared with the judge."""
     used = {}
     for process in _processes():
         for folder in ("tmp", "dev/shm"):
             with contextlib.suppress(OSError):  # the next process sees the same folder
                 found = os.statvfs(f"/proc/{process}/root/{folder}")
                 used[found.f_fsid] = (found.f_blocks - found.f_bfree) * found.f_frsize
-    return 512 * os.fstat(shared).st_blocks + sum(used.values())
+    return 512 * os.fstat(shared).st_blocks + sum(used.values()) + _in_sockets()
+
+
+def _in_sockets() -> int:
+    """Bytes that a submission's sockets can hold. The kernel tells how many there are in its network; one that has been
+    closed counts until its messages are read."""
+    with socket.socket(socket.AF_UNIX) as one:
+        room = one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+    for process in _processes():
+        with contextlib.suppress(*_GONE):
+            for line in _lines(process, "net/sockstat"):
+                if line.startswith("sockets: used "):
+                    # The kernel takes a message if there's any room, so the last one may be of that size again.
+                    return 2 * room * max(0, int(line.split()[2]) - _FREE_SOCKETS)
+    return 0
 
 
 def _covered(ranges: set[tuple[int, int]]) -> int:

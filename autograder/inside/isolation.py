@@ -18,7 +18,8 @@ from .limits import Limits
 
 NOBODY = 65534
 _NAMESPACES = 0x10000000 | 0x00020000 | 0x20000000 | 0x40000000 | 0x08000000 | 0x04000000  # user mnt pid net ipc uts
-_MOUNT_PRIVATE, _MOUNT_FLAGS = 0x4000 | 0x40000, 0x2 | 0x4  # MS_REC | MS_PRIVATE; nosuid, nodev
+_MOUNT_PRIVATE, _MOUNT_READ_ONLY = 0x4000 | 0x40000, 0x20 | 0x1000 | 0x1  # MS_REC | …; MS_REMOUNT | MS_BIND | …
+_NO_SUID, _NO_DEVICES, _NO_PROGRAMS = 0x2, 0x4, 0x8  # MS_NOSUID and so on, which statvfs calls ST_NOSUID
 # From <linux/prctl.h>
 _SET_PDEATHSIG, _SET_DUMPABLE, _SET_SECCOMP, _CAPBSET_DROP, _SET_NO_NEW_PRIVS = 1, 4, 22, 24, 38
 _SECCOMP_MODE_FILTER = 2
@@ -36,7 +37,7 @@ def become_nobody() -> None:
 
 
 def isolate(limits: Limits, join: int | None = None) -> None:
-    """Move into new namespaces, with only a small /tmp and /dev/shm to write to and no way back.
+    """Move into new namespaces, with only a small /tmp and /dev/shm to write to (and a /dev/pts) and no way back.
 
     Returns in a new process, the first one of the new pid namespace, and in the control group whose list of processes
     ``join`` is, if any. The calling process stays outside: it waits for the new one, ends it when told to (SIGTERM),
@@ -68,10 +69,21 @@ def isolate(limits: Limits, join: int | None = None) -> None:
     # Otherwise our mounts would spread to the namespace that we came from.
     check(libc.mount(b"none", b"/", None, _MOUNT_PRIVATE, None), "mount --make-private /")
     processor = Path("/proc/cpuinfo").read_bytes()  # torch reads it at its first operation
+    # What is mounted here stays for the next submission, and some of it is the machine's own: even the time that
+    # somebody gives to /dev/null would tell others something. (Read-only, a device can still be written to.)
+    for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
+        place, options = line.split()[4:6]
+        if not options.startswith(b"ro"):
+            # In a user namespace a mount has to keep the limits that it came with.
+            kept = os.statvfs(place).f_flag & (_NO_SUID | _NO_DEVICES | _NO_PROGRAMS)
+            check(libc.mount(None, place, None, _MOUNT_READ_ONLY | kept, None), f"remount {place.decode()}")
     # The kernel refuses a new proc in here, because the sandbox hides parts of the outer one; an empty one will do.
     for place, size in ((b"/tmp", limits.scratch), (b"/dev/shm", limits.scratch), (b"/proc", 2**20)):
         options = f"size={size},nr_inodes=10000,mode=1777".encode()
-        check(libc.mount(b"tmpfs", place, b"tmpfs", _MOUNT_FLAGS, options), f"mount {place.decode()}")
+        check(libc.mount(b"tmpfs", place, b"tmpfs", _NO_SUID | _NO_DEVICES, options), f"mount {place.decode()}")
+    # IPython runs a `!command` in a terminal. The kernel has 4096 of them for the whole machine.
+    options = b"newinstance,ptmxmode=0666,mode=0620,max=16"
+    check(libc.mount(b"devpts", b"/dev/pts", b"devpts", _NO_SUID | _NO_PROGRAMS, options), "mount /dev/pts")
     Path("/proc/cpuinfo").write_bytes(processor)
     # From here on nothing can be regained. Whoever makes a user namespace has every capability in it, enough to unmount
     # what was just put over /proc; so these go, the bounding set first, while we still have the right to shrink it.
@@ -127,7 +139,8 @@ def set_limits(limits: Limits) -> None:
 # outlive a process, memory that belongs to no process, what tells of mounts and of the kernel's log, what asks or
 # decides which pages of a file are in memory (they stay there for the next process to find), signals with a forged
 # sender (one from "the kernel" kills even the first process of a namespace, as if the machine had done it), what the
-# kernel limits for all of a user's processes together, other submissions' too, and the youngest parts of the kernel.
+# kernel limits for all of a user's processes together, other submissions' and perhaps the judge's too (descriptors that
+# are sent and not yet received are among that), and the youngest parts of the kernel.
 # x86_64, aarch64; None: not there.
 _REFUSED: dict[str, tuple[int, int | None]] = {
     "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
@@ -143,6 +156,8 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
     "preadv2": (327, 286), "listmount": (458, 458), "open_tree_attr": (467, 467), "listns": (470, 470),
     "syslog": (103, 116), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240),
     "pidfd_send_signal": (424, 424), "epoll_create": (213, None), "epoll_create1": (291, 20), "io_setup": (206, 0),
+    "sendmsg": (46, 211), "sendmmsg": (307, 269), "inotify_init": (253, None), "inotify_init1": (294, 26),
+    "inotify_add_watch": (254, 27), "fanotify_init": (300, 262), "fanotify_mark": (301, 263),
 }  # fmt: skip
 _MACHINES = {"x86_64": (0xC000003E, 56), "aarch64": (0xC00000B7, 220)}  # audit's name, the number of clone
 _CLONE3 = 435  # on both
@@ -151,13 +166,16 @@ _LATER = 472  # calls from here on were made after this list, which cannot know 
 # a limit, but not setting one.
 _SOCKETS = {"socket": (41, 198), "socketpair": (53, 199)}
 _PRLIMIT = (302, 261)
+_SETSOCKOPT = (54, 208)
+_SO_SNDBUF = 7  # from <asm/socket.h>, the same on both
 
 
 def system_call_filter(machine: str) -> list[int]:
     """A seccomp program, in classic BPF, that refuses these calls; each instruction is a 64-bit number.
 
     A program reads one word of ``struct seccomp_data`` at a time: offset 0 is the call's number, 4 the machine, 16 and
-    20 the low and the high half of its first argument. Jumps count the instructions that they skip.
+    20 the low and the high half of its first argument, 24 and 28 those of its second. Jumps count the instructions that
+    they skip.
     """
     if machine not in _MACHINES:
         raise OSError(f"no list of system calls for {machine}: grade on x86_64 or aarch64")
@@ -166,6 +184,7 @@ def system_call_filter(machine: str) -> list[int]:
     load, equal, at_least, any_bit, give = 0x20, 0x15, 0x35, 0x45, 0x06
     allow, no_permission, not_there = 0x7FFF0000, 0x00050001, 0x00050026  # SECCOMP_RET_ALLOW, _ERRNO
     no_family = 0x00050061  # EAFNOSUPPORT
+    nothing_done = 0x00050000  # no error, and no call
 
     def step(code: int, value: int, then: int = 0, otherwise: int = 0) -> int:
         return code | then << 16 | otherwise << 24 | value << 32
@@ -185,6 +204,9 @@ def system_call_filter(machine: str) -> list[int]:
     for numbers in _SOCKETS.values():
         steps += [step(equal, numbers[column], 0, 4), step(load, 16), step(equal, _AF_UNIX, 0, 1)]
         steps += [step(give, allow), step(give, no_family)]
+    # The fork server counts a socket as what it can hold, which must stay so. To the kernel, too, it's only a wish.
+    steps += [step(equal, _SETSOCKOPT[column], 0, 4), step(load, 32), step(equal, _SO_SNDBUF, 0, 1)]
+    steps += [step(give, nothing_done), step(give, allow)]
     # prlimit's third argument is where the new limit stands: both halves of that are 0 for who only asks.
     steps += [step(equal, _PRLIMIT[column], 0, 5), step(load, 32), step(equal, 0, 0, 2), step(load, 36)]
     steps += [step(equal, 0, 1), step(give, no_permission)]

@@ -1,7 +1,8 @@
 """Everything that a student handed in for a lecture, one folder for each attempt; nothing here is written twice.
 
 ``attempts/STUDENT/LECTURE/N/`` in a class's folder holds the notebook as it came, ``attempt.json``, and, if the time is
-known, nbgrader's ``timestamp.txt``. What's graded is a copy of one attempt in ``submitted/``.
+known, nbgrader's ``timestamp.txt``. What's graded is a copy of one attempt in ``submitted/``. A submission from
+nbgrader's exchange also has its ``submission_secret.txt``, without which no feedback would find its way back.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from autograder import CourseError
 from autograder.grading.submission import digest
 from course_utils.files import replacing
 
+from .exchange import SECRET, TIMESTAMP
 from .folder import INSTEAD, ClassFolder
 
-TIMESTAMP = "timestamp.txt"
 _ABOUT = "attempt.json"
 
 
@@ -35,6 +36,7 @@ class Attempt:
     ``notebook`` is False if no notebook could be taken; then the content is a text that names what was handed in
     instead. ``kind``, ``source`` and ``name`` say where it came from, ``order`` which of one kind is the later one.
     ``when`` is an ISO time in UTC, or "" if the source doesn't say; ``late`` is what the source says, if it does.
+    ``secret`` is what nbgrader names the feedback by that goes back, or "".
     """
 
     number: int
@@ -46,6 +48,7 @@ class Attempt:
     order: float = 0.0
     when: str = ""
     late: bool = False
+    secret: str = ""
 
     @property
     def time(self) -> datetime | None:
@@ -123,10 +126,10 @@ def install(folder: ClassFolder, lecture_name: str, student: str, attempt: Attem
     place = folder.assignment(student, lecture_name)
     place.mkdir(parents=True, exist_ok=True)
     wanted = _files(lecture_name, attempt, content)
-    if TIMESTAMP not in wanted:
-        (place / TIMESTAMP).unlink(missing_ok=True)  # or an earlier attempt's time would be taken for this one's
+    for name in {TIMESTAMP, SECRET} - wanted.keys():
+        (place / name).unlink(missing_ok=True)  # or an earlier attempt's would be taken for this one's
     for name, text in wanted.items():
-        if name != _ABOUT and not ((place / name).is_file() and (place / name).read_bytes() == text):
+        if name != _ABOUT and not (os.path.isfile(place / name) and (place / name).read_bytes() == text):
             with replacing(place / name) as file:
                 os.chmod(file.name, 0o644)
                 file.write(text)
@@ -142,6 +145,8 @@ def _files(lecture_name: str, attempt: Attempt, content: bytes) -> Mapping[str, 
     files = {_main(lecture_name, attempt): content}
     if when := attempt.time:
         files[TIMESTAMP] = f"{when:%Y-%m-%d %H:%M:%S.%f} UTC\n".encode()
+    if attempt.secret:
+        files[SECRET] = attempt.secret.encode()
     return files | {_ABOUT: (json.dumps(asdict(attempt), indent=1) + "\n").encode()}
 
 

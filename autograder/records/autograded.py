@@ -16,9 +16,10 @@ from autograder.grading.marks import Result
 from autograder.grading.source import Lecture
 from course_utils.files import remove_partials, replacing
 
+from . import exchange, pages
 from .folder import ClassFolder
 
-_ADDED, _SHOWN = 100, 20_000  # cells of a student's own that are shown, and characters of each
+_ADDED, _ROOM = 100, 200_000  # cells of a student's own that are shown, and their characters
 
 
 def write(folder: ClassFolder, lecture: Lecture, result: Result, cells: Sequence[Cell]) -> Path:
@@ -35,7 +36,7 @@ def write(folder: ClassFolder, lecture: Lecture, result: Result, cells: Sequence
             cell.outputs, cell.execution_count = [], None
         if cell.metadata.get("nbgrader", {}).get("solution"):
             text = answers.get(cell.id, "# this cell is not in what was handed in, or cannot be read")
-            cell.source = text.encode("utf-8", "replace").decode() if code else _as_text(text)
+            cell.source = _shown(text) if code else _as_text(text)
         elif message := messages.get(cell.id):
             cell.outputs = [new_output("stream", name="stderr", text=message + "\n")]
     for cell in notebook.cells:
@@ -48,6 +49,7 @@ def write(folder: ClassFolder, lecture: Lecture, result: Result, cells: Sequence
     with replacing(path, durable=False) as file:
         # Valid by its making: nbformat.writes would check it, copy it and indent it, which takes longer than grading.
         file.write(json.dumps(notebook, ensure_ascii=False).encode() + b"\n")
+    exchange.pass_on(folder, result.student, lecture.name, path.parent)  # for nbgrader's own `generate_feedback`
     return path
 
 
@@ -58,25 +60,30 @@ def _with_their_own(lecture: Lecture, ours: list[Any], cells: Sequence[Cell]) ->
     texts = {each.plain: cell for each, cell in zip(lecture.problems.cells, code, strict=True) if not each.name}
     prose = {Cell(cell.source).plain: cell for cell in lecture.notebook.cells if cell.cell_type == "markdown"}
     below: dict[str, list[Any]] = {}  # by the id of one of our cells
-    last, added = "", 0
+    last, added, room = "", 0, _ROOM
     for cell in cells:
         if found := places.get(cell.name) if cell.name else (prose if cell.prose else texts).get(cell.plain):
             last = found.id
-        elif cell.plain and added < _ADDED:
-            text = cell.text[:_SHOWN].encode("utf-8", "replace").decode()
-            identity = f"theirs-{added}"
-            made = new_markdown_cell(_as_text(text), id=identity) if cell.prose else new_code_cell(text, id=identity)
+        elif cell.plain and added < _ADDED and room > 0:
+            text, identity = (_as_text if cell.prose else _shown)(cell.text), f"theirs-{added}"
+            made = new_markdown_cell(text, id=identity) if cell.prose else new_code_cell(text, id=identity)
             below.setdefault(last, []).append(made)
-            added += 1
+            added, room = added + 1, room - len(text)
     merged = below.get("", [])
     for cell in ours:
         merged += [cell, *below.get(cell.id, [])]
     return merged
 
 
+def _shown(text: str) -> str:
+    """What can be stored of a cell, and what Formgrader, which colors it, can show without being kept busy."""
+    more = f"\n# … {count:,} characters more" if (count := len(text) - pages.CODE_LIMIT) > 0 else ""
+    return pages.shown(text).encode("utf-8", "replace").decode() + more
+
+
 def _as_text(written: str) -> str:
     """A student's text as an indented block, which Markdown shows as it is: as HTML it would run in Formgrader."""
-    lines = written.encode("utf-8", "replace").decode().splitlines()
+    lines = _shown(written).splitlines()
     return "\n".join(f"    {line}" for line in lines)
 
 

@@ -169,6 +169,7 @@ class _Student:
                 one.order,
                 when,
                 one.late,
+                one.secret,
             )
             if not self._dry_run:
                 attempts.add(self._folder, self._lecture, self._student, attempt, content)

@@ -17,7 +17,7 @@ from autograder.grading import source, submission
 from autograder.grading.marks import Result, State
 from autograder.project import SOLUTIONS
 
-from . import attempts
+from . import attempts, exchange
 from .folder import ClassFolder, FolderError
 from .roster import Student
 from .sources import moment
@@ -150,7 +150,7 @@ def table(
 
 def _handed_in(folder: ClassFolder, lecture_name: str, student: str) -> tuple[datetime | None, bool]:
     """When a student handed in what's graded, if that's known, and whether its source says that it was late."""
-    stamp = submission.read(folder.assignment(student, lecture_name) / attempts.TIMESTAMP).data
+    stamp = submission.read(folder.assignment(student, lecture_name) / exchange.TIMESTAMP).data
     if stamp is not None and (when := moment(stamp[:200].decode("utf-8", "replace"))):
         return when, False
     try:

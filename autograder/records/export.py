@@ -2,7 +2,7 @@
 
 A student without points (not submitted, queued, failed here) has an empty grade, with their state beside it, never 0.
 Where a person gave points, those of the tests stand beside them. Points that being late costs are taken off the whole.
-Names come from folders, so a CSV cell that a spreadsheet would take for a formula gets a ``'`` in front.
+Names come from folders, so what a spreadsheet would take for a formula gets a ``'`` in front in a CSV file.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 
 from autograder.grading.marks import Result, counts
 from autograder.grading.source import Lecture
-from autograder.grading.text import one_line
+from autograder.grading.text import clean
 
 from . import pages
 from .folder import ClassFolder
@@ -33,6 +34,8 @@ class Format(StrEnum):
     MOODLE = "moodle"
 
 
+# Where a formula would begin; joiners cannot be seen, and quotation marks may enclose nothing.
+_FORMULA = re.compile(r'(?:^|(?<=;))(?=[\s"\u200c\u200d]*[=+\-@＝＋－＠])')
 # Canvas leaves out every column whose name holds "Current Grade", so a state may stand there.
 CANVAS_STATE = "Current Grade (state)"
 
@@ -146,12 +149,14 @@ def _worth(lecture: Lecture) -> str:
 
 def _table(rows: Iterable[Iterable[str]]) -> str:
     buffer = io.StringIO()
-    csv.writer(buffer).writerows([[cell(text) for text in row] for row in rows])
+    csv.writer(buffer, quoting=csv.QUOTE_ALL).writerows([[cell(text) for text in row] for row in rows])
     return buffer.getvalue()
 
 
 def cell(text: str) -> str:
-    """Text for a CSV cell: no spreadsheet takes it for a formula, and nothing in it is hidden."""
-    plain = one_line(str(text))
-    first = plain.translate(dict.fromkeys(map(ord, "\u200c\u200d"))).lstrip()[:1]  # joiners cannot be seen
-    return f"'{plain}" if first in ("=", "+", "-", "@", "＝", "＋", "－", "＠") else plain
+    """Text for a CSV cell: no spreadsheet takes it, or what follows a semicolon in it, for a formula.
+
+    Where numbers have a decimal comma, spreadsheets split a line at semicolons, whatever is in quotation marks after a
+    comma. Nothing in the text is hidden.
+    """
+    return _FORMULA.sub("'", clean(str(text), keep=""))

@@ -23,10 +23,9 @@ from autograder.grading.source import Lecture
 from autograder.grading.text import clean, one_line
 from autograder.grading.text import notes as limited
 
-from . import pages
+from . import exchange, pages
 from .folder import ClassFolder, concerns_one
 
-CODE_LIMIT = 20_000  # characters of a cell that are shown
 MESSAGE_LIMIT = 6_000
 
 _HEADLINES = {
@@ -73,6 +72,7 @@ def write(folder: ClassFolder, lecture: Lecture, found: Mapping[str, Result]) ->
             absent = result.state is State.NOT_SUBMITTED and read.nothing
             instead = folder.instead(student, lecture.name) if absent else []
             pages.write(target, page(template, lecture, result, handed_in, current=current, instead=instead))
+            exchange.pass_on(folder, student, lecture.name, target.parent)
         except OSError as error:
             if not concerns_one(error):
                 raise
@@ -148,9 +148,9 @@ def _exercise(exercise: Exercise | Question, title: str, mark: Mark | None, code
         ],
         "facts": facts,
         "advice": advice,
-        "code": highlighted(code[:CODE_LIMIT]) if not by_hand else clean(code[:CODE_LIMIT], keep="\n\t"),
+        "code": highlighted(code) if not by_hand else clean(pages.shown(code), keep="\n\t"),
         "written": by_hand,
-        "shortened": len(code) > CODE_LIMIT,
+        "shortened": len(code) > pages.CODE_LIMIT,
     }
 
 
@@ -166,11 +166,8 @@ def highlighted(code: str) -> Markup:
     if not code.strip():
         return Markup()
     # Pygments escapes all text that it is given.
-    return Markup(
-        highlight(
-            clean(code.replace("\r\n", "\n"), keep="\n\t"), PythonLexer(stripnl=False), HtmlFormatter(nowrap=True)
-        )
-    )
+    text = clean(pages.shown(code), keep="\n\t")
+    return Markup(highlight(text, PythonLexer(stripnl=False), HtmlFormatter(nowrap=True)))
 
 
 def split(message: str) -> tuple[str, str]:

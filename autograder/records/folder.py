@@ -10,6 +10,7 @@ import contextlib
 import errno
 import json
 import os
+import stat
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +36,19 @@ _OF_ONE = {errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, err
 def concerns_one(error: OSError) -> bool:
     """Whether a file that can't be written is one student's problem rather than that of the disk or the folder."""
     return error.errno in _OF_ONE
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether there's a folder, or something that can't be looked at: a link to too long a name, a closed folder.
+
+    `Path.is_dir` and `Path.exists` raise an error for these, and one student's link would stop everybody's grading.
+    """
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
 
 
 class FolderError(CourseError):
@@ -158,8 +172,8 @@ class ClassFolder:
         return self._step(self.settings.autograded, student, lecture_name) / f"{lecture_name}.ipynb"
 
     def feedback(self, student: str, lecture_name: str) -> Path:
-        """Where one student's page is."""
-        return self.root / self.settings.feedback / student / f"{lecture_name}.html"
+        """Where one student's page is: where nbgrader's own page would be, so that nbgrader can return ours."""
+        return self._step(self.settings.feedback, student, lecture_name) / f"{lecture_name}.html"
 
     def result(self, student: str, lecture_name: str) -> Path:
         """Where one student's result is."""
@@ -224,11 +238,11 @@ class ClassFolder:
         students, below = self._students(lecture_name)
         with contextlib.suppress(FileNotFoundError):
             for path in students.iterdir():
-                dangling = path.is_symlink() and not path.exists()  # somebody put it there, so it wants a look
-                if dangling or (path / below).is_dir():
+                dangling = path.is_symlink() and not os.path.exists(path)  # somebody put it there, so it wants a look
+                if dangling or _is_folder(path / below):
                     found.add(path.name)
         # Programs keep folders of their own, as .ipynb_checkpoints. One with this lecture in it is somebody's.
-        return {name for name in found if not name.startswith(".") or self.assignment(name, lecture_name).is_dir()}
+        return {name for name in found if not name.startswith(".") or _is_folder(self.assignment(name, lecture_name))}
 
     def _students(self, lecture_name: str) -> tuple[Path, Path]:
         """The folder with a folder for each student, and what a student's folder must contain to be recognized.

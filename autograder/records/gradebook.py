@@ -35,6 +35,7 @@ from autograder.grading.source import Lecture
 
 from . import decisions, due, results
 from .decisions import Decision
+from .exchange import TIMESTAMP
 from .folder import ClassFolder
 from .roster import Student
 
@@ -178,7 +179,7 @@ def _derive(
         for result in graded:
             try:
                 who = students.get(result.student) or Student(result.student)
-                timestamp = _timestamp(folder.assignment(result.student, name) / "timestamp.txt")
+                timestamp = _timestamp(folder.assignment(result.student, name) / TIMESTAMP)
                 handed_in = _handed_in(book, notebook, result.student, who, timestamp)
                 _take_over(folder, lecture, book, handed_in)
                 stands = decisions.apply(folder, result)

@@ -12,6 +12,8 @@ from autograder.grading.source import Lecture
 from autograder.grading.text import clean
 from course_utils.files import replacing
 
+CODE_LIMIT = 20_000  # characters of a cell that are shown
+_BLANK = 20  # blank lines in a row that are
 _HEADING = re.compile(r"^#\s+(.+)$", re.MULTILINE)
 _EXERCISE = re.compile(r"^###\s+(Exercise [^\n]+)$", re.MULTILINE)
 
@@ -48,6 +50,19 @@ def exercise_titles(lecture: Lecture) -> dict[str, str]:
             titles[name] = heading or name
             heading = ""
     return titles
+
+
+def shown(text: str) -> str:
+    """What's shown of a cell: its beginning, and of many blank lines in a row the first ones.
+
+    Pygments, which colors code here and in Formgrader, searches to the end of such a run from each of its lines.
+    """
+    lines, blank = [], 0
+    for line in re.split(r"\r\n|\r|\n", text[:CODE_LIMIT]):
+        blank = 0 if line.strip() else blank + 1
+        if blank <= _BLANK:
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def write(path: Path, text: str) -> None:

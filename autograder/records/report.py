@@ -37,7 +37,7 @@ def write(folder: ClassFolder, lecture: Lecture, found: Mapping[str, Result]) ->
     path = folder.report(lecture.name)
     links = {}
     for student in found:
-        if (page_of := folder.feedback(student, lecture.name)).exists():
+        if os.path.exists(page_of := folder.feedback(student, lecture.name)):  # whatever is there, this is no error
             link = Path(os.path.relpath(page_of, path.parent)).as_posix()
             links[student] = quote(link, errors="surrogateescape")
     pages.write(path, page(lecture, found, links, results.times(folder, lecture.name)))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder import CourseError
-from autograder.grading.text import one_line
+from autograder.grading.text import clean
 
 from .folder import ClassFolder
 
@@ -170,4 +170,4 @@ def _ascii(name: str) -> str:
 
 
 def _odd(name: str) -> bool:
-    return "/" in name or one_line(name) != name or name.startswith(".")
+    return "/" in name or clean(name, keep="") != name or name.startswith(".")

@@ -11,10 +11,9 @@ from autograder.grading.marks import Mark, Result
 from autograder.grading.source import Lecture
 from autograder.grading.text import clean, one_line
 
+from . import pages
 from .decisions import DecisionError
 from .folder import ClassFolder
-
-CODE_LIMIT = 20_000  # characters of a cell that are shown
 
 
 def alias(folder: ClassFolder, lecture_name: str, student: str) -> str:
@@ -77,7 +76,7 @@ def _answers(handed_in: submission.HandedIn, problems: ProblemSet, marks: Iterab
         if mark.comment:
             yield _indented("comment: " + mark.comment)
         yield _indented(mark.message)
-        yield _indented(answers.get(mark.exercise, "")[:CODE_LIMIT])
+        yield _indented(answers.get(mark.exercise, "")[: pages.CODE_LIMIT])
 
 
 def _indented(text: str) -> str:

@@ -26,6 +26,8 @@ from autograder.grading import submission
 from autograder.grading.submission import SIZE_LIMIT
 from autograder.grading.text import one_line
 
+from .exchange import SECRET, TIMESTAMP, usable_secret
+
 NOTEBOOK = ".ipynb"
 FILES_LIMIT = 20_000  # of one student: a repository may hold an environment by accident
 _NOT_THEIRS = {"__MACOSX", "__pycache__", "node_modules", "Thumbs.db", "desktop.ini"}  # what programs leave in folders
@@ -78,7 +80,7 @@ class Delivery:
     ``called`` is the source's name for that person and ``number`` its number, or "". ``order`` tells earlier deliveries
     of one kind from later ones. ``marked``: an order belongs to one delivery; otherwise it's only when the source was
     made, and the same work may come with many. ``owner`` is the user to whom it belongs on this machine, if that means
-    anything.
+    anything. ``secret`` is what nbgrader names the feedback by that goes back, or "".
     """
 
     kind: Kind
@@ -91,6 +93,7 @@ class Delivery:
     when: datetime | None = None
     late: bool = False
     owner: str = ""
+    secret: str = ""
 
 
 # ada_12345_67890_file, ada_LATE_12345_67890_file; a text or a link that was typed in has no number of its own.
@@ -134,13 +137,12 @@ def deliveries(source: Path, lecture_name: str, lectures: Sequence[str], logins:
         elif not flat and (match := _EXCHANGE.fullmatch(item)):
             if match["lecture"] == lecture_name:
                 when = moment(match["time"])
-                theirs = [(file.name, file) for file in inside if file.name != "timestamp.txt"]
+                theirs = [(file.name, file) for file in inside if file.name not in (TIMESTAMP, SECRET)]
                 chosen = _chosen(theirs, lecture_name, lectures)
                 order = when.timestamp() if when else 0.0
+                owner, secret = _owner(root, item), _secret(inside)
                 found.append(
-                    Delivery(
-                        Kind.EXCHANGE, item, match["user"], "", chosen, order, True, when, False, _owner(root, item)
-                    )
+                    Delivery(Kind.EXCHANGE, item, match["user"], "", chosen, order, True, when, False, owner, secret)
                 )
         elif flat:
             found.append(Delivery(Kind.REPOSITORY, item, item, "", Chosen(False, ((item, inside[0]),))))
@@ -203,7 +205,7 @@ def _assignment(names: Sequence[str], logins: set[str]) -> str:
 
 def _committed(repository: Path, file: File) -> datetime | None:
     """When the last commit that changed a file was made, according to whoever made it; None if git can't tell."""
-    if file.path is None or not (repository / ".git").is_dir():
+    if file.path is None or not os.path.isdir(repository / ".git"):
         return None
     quiet = ["-c", "core.fsmonitor=false", "-c", "log.showSignature=false"]  # both run programs
     command = ["git", *quiet, "-C", str(repository), "log", "-1", "--format=%cI", "--", os.path.abspath(file.path)]
@@ -286,6 +288,15 @@ def _owner(root: Path | None, item: str) -> str:
     return ""
 
 
+def _secret(inside: Iterable[File]) -> str:
+    """What nbgrader names a submission's feedback by, if it's there and nbgrader made it."""
+    for file in inside:
+        if file.parts[1:] == (SECRET,):
+            with contextlib.suppress(Unusable):
+                return usable_secret(file.read())
+    return ""
+
+
 def _files(source: Path) -> tuple[Path | None, list[File]]:
     """A source's files, without a folder around all of them; and the folder that they are in, if it's none in a zip."""
     try:
@@ -309,7 +320,7 @@ def _unwrapped(root: Path | None, files: list[File]) -> tuple[Path | None, list[
         top = tops.pop()
         inside = [file.name for file in files if len(file.parts) == 2]
         theirs = any(name.lower().endswith(NOTEBOOK) and not _CANVAS.fullmatch(name) for name in inside)
-        theirs |= root is not None and (root / top / ".git").exists()
+        theirs |= root is not None and os.path.exists(root / top / ".git")
         named = _MOODLE.fullmatch(top) or _EXCHANGE.fullmatch(top)
         if theirs or named or any(len(file.parts) == 1 for file in files):
             break

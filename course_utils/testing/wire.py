@@ -27,6 +27,9 @@ _TEXT = 2**24  # bytes of JSON: parsed, they take some twenty times as much
 _MARKS = 4_000_000  # commas and brackets in it, which bound how many objects parsing makes
 _HASHED = 10_000  # items of sets and keys of dicts
 _ALIKE = 20  # of these that may have one hash: numbers can be chosen to collide, and then they cost their square
+# Bytes that a value takes once it's decoded, beside what it takes in its message: a tensor on meta is 40 bytes there.
+_COSTS = {"tensor": 1000, "set": 250, "frozenset": 250}
+_COST = 100  # of any other
 _DIGITS = 4_000  # of a whole number; Python refuses to read more
 _HEAD = struct.Struct("<II")  # bytes of JSON, number of blobs; the blobs' sizes follow
 _SIZE = struct.Struct("<Q")
@@ -68,10 +71,13 @@ def _nowhere(place: int, size: int) -> Any:
     raise WireError("a tensor that is not in its message")
 
 
-def unpack(message: bytes, find: Callable[[int, int], Any] = _nowhere) -> Any:
+def unpack(
+    message: bytes, find: Callable[[int, int], Any] = _nowhere, spend: Callable[[int], None] = lambda size: None
+) -> Any:
     """The value in a message. Raises WireError for anything that `pack` did not make.
 
     ``find`` returns the memory of a given size at a place that `pack`'s ``place`` returned; it isn't copied.
+    ``spend`` is told how many bytes the message and its value take.
     """
     if len(message) > LIMIT or len(message) < _HEAD.size:
         raise WireError(f"a message of {len(message):,} bytes")
@@ -93,15 +99,18 @@ def unpack(message: bytes, find: Callable[[int, int], Any] = _nowhere) -> Any:
     text = message[start : start + text_size]
     if sum(map(text.count, (b",", b"[", b"{"))) > _MARKS:
         raise WireError("the value has too many parts")
+    unpacker = _Unpacker(blobs, find)
     try:
         node = json.loads(text.decode("ascii"), parse_constant=_no_constant)
-        return _Unpacker(blobs, find).value(node, 0)
+        value = unpacker.value(node, 0)
     except WireError:
         raise
     except RecursionError:
         raise WireError("the value is nested too deep") from None
     except Exception as error:  # whatever a made-up message leads to
         raise WireError(f"not a message of ours ({type(error).__name__}: {error})"[:500]) from None
+    spend(len(message) + unpacker.cost)
+    return value
 
 
 def framed(message: bytes) -> bytes:
@@ -212,11 +221,12 @@ class _Unpacker:
         self._find = find
         self._storages: dict[tuple[int, ...], torch.UntypedStorage] = {}
         self._truth: dict[int, bool] = {}
-        self._count = self._hashed = self._shown = 0
+        self._count = self._hashed = self._shown = self.cost = 0
         self._observed = False
 
     def value(self, node: Any, depth: int) -> Any:
         self._count += 1
+        self.cost += _COST
         if depth > _DEPTH or self._count > _NODES:
             raise WireError("the value is nested too deep, or has too many parts")
         if node is None or isinstance(node, (bool, str)):
@@ -226,6 +236,7 @@ class _Unpacker:
         if not isinstance(node, dict) or len(node) != 1:
             raise WireError(f"a {type(node).__name__} where a value is expected")
         ((name, content),) = node.items()
+        self.cost += _COSTS.get(name, 0)
         if name in ("set", "frozenset", "dict"):
             self._hashed += len(content)
             if self._hashed > _HASHED:

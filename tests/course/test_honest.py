@@ -400,6 +400,13 @@ def what_a_shell_command_said(n: Notebook) -> None:
 
 
 @honest()
+def a_loader_with_a_worker(n: Notebook) -> None:
+    loader = "from torch.utils.data import DataLoader\n[batch] = DataLoader(torch.arange(3), 3, num_workers=1)"
+    n.add(loader, before="double")
+    n.write("double", "def double(x):\n    return int(batch[2]) * x")
+
+
+@honest()
 def pip_in_a_cell(n: Notebook) -> None:
     n.add("%pip --version", before="import math")
 

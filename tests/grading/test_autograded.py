@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import copy
+import time
 from pathlib import Path
 
 import nbformat
 import pytest
 from classroom import FIRST, LECTURE, NAME, SECOND
+from nbconvert import HTMLExporter
 from nbgrader.utils import compute_checksum
 
 from autograder import project
 from autograder.grading import source
 from autograder.grading.exercises import Cell
 from autograder.grading.marks import Mark, Result, State
-from autograder.records import autograded
+from autograder.records import autograded, exchange, feedback, pages
 from autograder.records.folder import ClassFolder
 
 MARKS = tuple(Mark(e.name, 0.0, e.points, f"✗ {e.name}\n    got       λ") for e in LECTURE.exercises)
@@ -74,10 +76,28 @@ def test_cells_of_a_students_own_stand_where_the_student_put_them(tmp_path: Path
     assert len(code) == len(LECTURE.problems.cells) + 100
 
 
+def test_blank_lines_without_end_are_no_work_for_whoever_colors_them(tmp_path: Path) -> None:
+    """In a time that no square of their number would leave: half of these lines would take Pygments minutes."""
+    blank = [end.join(["\t"] * 9_000) + f"{end}x = 1" for end in ("\n", "\r", "\r\n", "\u2003\n")]
+    cells = [Cell("x = 2\n" + "# long\n" * 20_000, FIRST.name), Cell(blank[0], SECOND.name)]
+    cells += [Cell(text, prose=prose) for text in blank for prose in (False, True)]
+    began = time.process_time()
+    notebook = nbformat.read(autograded.write(ClassFolder(tmp_path), LECTURE, RESULT, cells), as_version=4)
+    page, _ = HTMLExporter().from_notebook_node(notebook)
+    assert all(feedback.highlighted(text) for text in blank)
+    assert time.process_time() - began < 20
+    assert "characters more" in page and "x = 2" in {c.id: c.source for c in notebook.cells}[FIRST.name]
+    honest = "def f():\n\n    # two blank lines follow\n\n\n    return 1  \n"
+    assert pages.shown(honest) == honest
+    path = autograded.write(ClassFolder(tmp_path), LECTURE, RESULT, [Cell(".1" * 10_000)] * 90)
+    assert path.read_text().count('"theirs-') == 10  # two seconds each
+
+
 def test_what_a_killed_run_left_unfinished_is_removed_when_the_notebook_is_written_again(tmp_path: Path) -> None:
     folder = ClassFolder(tmp_path)
     path = autograded.write(folder, LECTURE, RESULT, [])
     before = path.read_bytes()
     (path.parent / ".4711-0badcafe.partial").write_bytes(before[:100])
     assert autograded.write(folder, LECTURE, RESULT, []) == path
-    assert [each.name for each in path.parent.iterdir()] == [path.name] and path.read_bytes() == before
+    assert {each.name for each in path.parent.iterdir()} == {path.name, exchange.TIMESTAMP, exchange.SECRET}
+    assert path.read_bytes() == before

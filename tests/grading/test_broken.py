@@ -240,6 +240,11 @@ def a_cell_renamed(notebook: Any) -> None:
     cell(notebook, NAMES[2])["metadata"]["nbgrader"]["grade_id"] = "somewhere"
 
 
+@changes("is not one of 01_tensors", ALL - 1)
+def a_name_without_end(notebook: Any) -> None:
+    cell(notebook, NAMES[2])["metadata"]["nbgrader"]["grade_id"] = NAMES[2] + "ā" * 1_000_000
+
+
 @changes("is of type 'markdown'", ALL - 1)
 def an_answer_as_text(notebook: Any) -> None:
     cell(notebook, NAMES[3])["cell_type"] = "markdown"

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import warnings
 import zipfile
@@ -20,6 +21,7 @@ from autograder import cli, project
 from autograder.grading import source, submission
 from autograder.grading.marks import State
 from autograder.records import attempts, collect, feedback, gradebook, results, roster, sources
+from autograder.records.exchange import SECRET
 from autograder.records.folder import CONFIG, ClassFolder
 
 NAME = "01_tensors"
@@ -300,6 +302,34 @@ def test_a_folder_in_the_exchange_that_belongs_to_another_student_is_nobodys(
     assert len(found.unmatched) == 2 and "belongs to the user bob" in found.unmatched[0]
 
 
+def test_the_secret_of_a_submission_stays_with_its_attempt(course: ClassFolder, tmp_path: Path) -> None:
+    """Without it no feedback finds its way back; students can write the file, and nbgrader trusts it."""
+    first, second = "a" * 128, "0123456789abcdef" * 8
+    names = [f"ada+{NAME}+2026-11-2{day} 10:00:00.000000 UTC+x" for day in range(3)]
+    entries = {name: content for name, content in zip(names, ("one", "two", "three"), strict=True)}
+    inbound = unpacked(tmp_path / "inbound", exchange({**entries}))
+    for name, secret in zip(names, (first, second, None), strict=True):
+        if secret:
+            (inbound / name / SECRET).write_text(secret)
+    counts = course.assignment("ada", NAME) / SECRET
+    for number, secret in enumerate((first, second, ""), 1):
+        source = unpacked(tmp_path / str(number), {})
+        for name in names[:number]:
+            shutil.copytree(inbound / name, source / name)
+        take(course, source)
+        assert (counts.read_text() if counts.exists() else "") == secret
+    assert [one.secret for one in attempts.read(course, NAME, "ada")] == [first, second, ""]
+    for number, bad in enumerate((b"", b"\xff" * 128, b"A" * 128, b"a" * 127, b"a" * 128 + b"\n", b"../" * 40)):
+        where = unpacked(
+            tmp_path / f"bad-{number}", exchange({f"bob+{NAME}+2026-11-22 12:00:00.000000 UTC+x": "bob's"})
+        )
+        next(where.iterdir()).joinpath(SECRET).write_bytes(bad)
+        take(course, where)
+        [one] = attempts.read(course, NAME, "bob")
+        assert one.secret == "" and not (course.assignment("bob", NAME) / SECRET).exists()
+        assert [path for path in course.instead("bob", NAME) if "secret" in path] == []
+
+
 def test_somebody_of_the_same_name_with_another_number_is_somebody_else(course: ClassFolder, tmp_path: Path) -> None:
     found = take(course, zipped(tmp_path / "s.zip", {"lovelaceada_999_1_01_tensors.ipynb": "another Ada's"}))
     assert not found.new and "nobody on the roster" in found.unmatched[0]
@@ -474,6 +504,13 @@ def test_links_pipes_and_closed_folders_are_one_students(course: ClassFolder, tm
     (where / "tensors-am03").symlink_to(tmp_path)
     found = take(course, where)
     assert there(course) == {"anna": "anna's"} and "link" in found.remarks[0] and len(found.unmatched) == 1
+
+
+def test_a_repository_whose_git_is_a_link_to_too_long_a_name_is_collected(course: ClassFolder, tmp_path: Path) -> None:
+    where = unpacked(tmp_path / "s", REPOSITORIES)
+    (where / "tensors-adagit" / ".git").symlink_to("a" * 300)
+    take(course, where)
+    assert there(course) == {"ada": "ada's", "bob": "bob's", "anna": "anna's"}
 
 
 def test_a_disk_that_fails_leaves_whole_attempts_and_the_command_goes_on_from_there(

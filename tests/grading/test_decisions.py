@@ -129,7 +129,7 @@ def test_points_and_comments_reach_every_page_and_export(course: Class) -> None:
     [row] = [row for row in rows if (row["student"], row["exercise"]) == ("ada", FIRST.name)]
     assert (row["points"], row["points by tests"], row["comment"]) == ("0.5", "0", "half <of> it\\nis there")
     for ending in ("csv", "canvas.csv", "moodle.csv"):
-        assert f",{WHOLE - FIRST.points + 0.5:g}," in (course.root / "exports" / f"{NAME}.{ending}").read_text()
+        assert f',"{WHOLE - FIRST.points + 0.5:g}",' in (course.root / "exports" / f"{NAME}.{ending}").read_text()
     assert course.exported("ada")["comment"] == "Well done."
     assert course.nbgraders("ada") == (WHOLE - FIRST.points + 0.5, 0.5, False)
     assert course.nbgraders("bob") == (WHOLE, None, False)

@@ -62,7 +62,7 @@ def test_the_command_grades_the_class_and_writes_every_page(tmp_path: Path, monk
     assert len({row["points"] for row in rows}) > 3, "a class in which all have the same teaches nothing"
     assert [row["state"] for row in rows].count("needs review") >= 1
     harmless((folder / "reports" / "01_tensors.html").read_text(encoding="utf-8"))
-    pages = list((folder / "feedback").glob("*/01_tensors.html"))
+    pages = list((folder / "feedback").glob("*/01_tensors/01_tensors.html"))
     assert len(pages) == 8
     for page in pages:
         harmless(page.read_text(encoding="utf-8"))

@@ -118,20 +118,27 @@ def test_the_moodle_file_has_the_columns_of_moodle(
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", " =", "\t=", "\r=", "＝", "\u200d=", " \u200c+"])
+@pytest.mark.parametrize(
+    "start",
+    ["=", "+", "-", "@", " =", "\t=", "\r=", "＝", "\u200d=", " \u200c+", "a;=", "a; +", 'a;"=', "a;;\u200d@", "a\n;-"],
+)
 def test_no_cell_starts_a_formula(lecture: source.Lecture, tmp_path: Path, start: str) -> None:
-    name = f"{start}cmd|'/C calc'!A0"
+    name = f"{start}cmd|'/C calc'!A0;b"
     given = tuple(Mark(e.name, 0.0, e.points, "", name) for e in lecture.exercises)
     found = {name: Result(name, lecture.name, State.GRADED, "", given)}
     students = {name: roster.Student(name, name, name, name, name, name, name)}
     for path in export.write(ClassFolder(tmp_path), lecture, found, students):
         if path.suffix == ".csv":
-            for row in csv.reader(io.StringIO(path.read_text(encoding="utf-8"))):
+            text = path.read_text(encoding="utf-8")
+            rows = [*csv.reader(io.StringIO(text)), *csv.reader(io.StringIO(text), delimiter=";")]
+            # Some programs split at any semicolon, and where nothing is between quotation marks, there is nothing.
+            rows += [[field.replace('"', "") for field in line.split(";")] for line in text.splitlines()]
+            for row in rows:
                 seen = [re.sub("[\u200c\u200d]", "", each).lstrip()[:1] for each in row]
                 assert not {*seen} & {*"=+-@\t\r＝"}, path
 
 
-@pytest.mark.parametrize("name", ["", 'a "quoted", name', "two\nlines", "é 漢", "'already", "a=b", "007"])
+@pytest.mark.parametrize("name", ["", 'a "quoted", name', "two\nlines", "é 漢", "'already", "a=b", "a; b", "007"])
 def test_ordinary_and_odd_names_survive_the_csv(lecture: source.Lecture, tmp_path: Path, name: str) -> None:
     found = {name: Result(name, lecture.name, State.NOT_SUBMITTED, "")}
     [row] = written(tmp_path, lecture, found, Format.CSV)
@@ -154,7 +161,7 @@ def test_the_command_writes_all_or_what_is_asked_for(lecture: source.Lecture, tm
 def test_an_empty_class_exports_only_headers(lecture: source.Lecture, tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["export", str(tmp_path), lecture.name]).exit_code == 0
     assert (tmp_path / "exports" / "01_tensors.csv").read_text().splitlines() == [
-        "student,state,points,worth,late,points taken off"
+        '"student","state","points","worth","late","points taken off"'
     ]
     assert json.loads((tmp_path / "exports" / "01_tensors.json").read_text())["students"] == []
 

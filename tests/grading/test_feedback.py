@@ -18,7 +18,7 @@ from autograder.grading import source, submission
 from autograder.grading.key import key
 from autograder.grading.marks import Mark, Result, State
 from autograder.grading.text import NOTES_LIMIT
-from autograder.records import feedback, report, results
+from autograder.records import exchange, feedback, report, results
 from autograder.records.folder import ClassFolder
 
 MARKED = re.compile(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", re.DOTALL)
@@ -51,7 +51,7 @@ def written(course: Path, lecture: source.Lecture) -> dict[str, feedback.Page]:
     folder = ClassFolder(course)
     students = [path.name for path in (course / "submitted").iterdir()]
     pages = feedback.write(folder, lecture, results.table(folder, lecture.name, students))
-    return {page.path.parent.name: page for page in pages}
+    return {page.path.parent.parent.name: page for page in pages}
 
 
 def secret_lines(lecture: source.Lecture) -> set[str]:
@@ -70,7 +70,7 @@ def test_a_page_shows_points_code_message_and_hint(lecture: source.Lecture, tmp_
     given = (Mark(first.name, 0.0, first.points, message, "Each"), Mark(second.name, second.points, second.points))
     graded(tmp_path, lecture, path, given)
     [page] = written(tmp_path, lecture).values()
-    assert page.path == tmp_path / "feedback" / "ada" / "01_tensors.html" and page.current
+    assert page.path == tmp_path / "feedback" / "ada" / "01_tensors" / "01_tensors.html" and page.current
     html = page.path.read_text(encoding="utf-8")
     text = harmless(html).text
     worth = sum(e.points for e in lecture.exercises)
@@ -247,6 +247,49 @@ def test_the_command_is_safe_to_repeat_and_accepts_an_empty_class(lecture: sourc
     for _ in range(2):
         ran = CliRunner().invoke(app, ["feedback", str(tmp_path), lecture.name])
         assert ran.exit_code == 0 and "2 students: 1 queued, 1 graded" in ran.output, ran.output
-        before.append({p: p.read_bytes() for p in (tmp_path / "feedback").rglob("*") if p.is_file()})
+        before.append({p: p.read_bytes() for p in (tmp_path / "feedback").rglob("*.html")})
     assert before[0] == before[1] and len(before[0]) == 2
     assert CliRunner().invoke(app, ["feedback", str(tmp_path / "nowhere"), lecture.name]).exit_code == 1
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # nbgrader leaves a file open
+def test_nbgrader_returns_the_pages_and_no_student_can_stop_that(lecture: source.Lecture, tmp_path: Path) -> None:
+    """`nbgrader release_feedback` itself ends at the first page without the files that students have written."""
+    from nbgrader.auth import Authenticator
+    from nbgrader.coursedir import CourseDirectory
+    from nbgrader.exchange.default import ExchangeReleaseFeedback
+    from nbgrader.utils import notebook_hash
+    from traitlets.config import Config
+
+    course = ClassFolder(tmp_path / "class")
+    secret, forged = "c0ffee00" * 16, {"eve": b"", "mallory": b"\xff\xfe", "trudy": b"x" * 1000}
+    for student in ("ada", *forged, "bob"):
+        graded(course.root, lecture, hand_in(course.root, lecture, student, {}), marks(lecture))
+        place = course.assignment(student, lecture.name)
+        if student != "bob":  # who handed in by e-mail
+            (place / exchange.SECRET).write_bytes(forged.get(student, secret.encode()))
+            stamp = b"2026-11-22 12:00:00.000000 UTC" if student == "ada" else b"\xff\xff"
+            (place / exchange.TIMESTAMP).write_bytes(stamp)
+    found = results.table(course, lecture.name, ["ada", *forged, "bob", "nothing-handed-in"])
+    pages = list(feedback.write(course, lecture, found))
+    assert not any(page.problem for page in pages) and len(pages) == 6
+
+    config = Config()
+    config.CourseDirectory.root, config.CourseDirectory.course_id = str(course.root), "cs336"
+    config.CourseDirectory.assignment_id, config.Exchange.root = lecture.name, str(tmp_path / "exchange")
+    (tmp_path / "exchange").mkdir()
+
+    def release() -> dict[str, bytes]:
+        theirs = CourseDirectory(config=config)
+        ExchangeReleaseFeedback(coursedir=theirs, authenticator=Authenticator(config=config), config=config).start()
+        return {path.stem: path.read_bytes() for path in (tmp_path / "exchange" / "cs336" / "feedback").iterdir()}
+
+    released = release()
+    address = notebook_hash(secret=secret, notebook_id=lecture.name)
+    assert released[address] == course.feedback("ada", lecture.name).read_bytes()
+    assert set(released.values()) == {page.path.read_bytes() for page in pages}
+    # Repeated, each page goes where it went before.
+    list(feedback.write(course, lecture, found))
+    assert release() == released
+    for student in ("eve", "bob"):
+        assert (course.feedback(student, lecture.name).parent / exchange.SECRET).stat().st_mode & 0o077 == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import io
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -14,12 +15,13 @@ from classroom import give_cases
 from nbgrader.api import Gradebook
 from nbgrader.apps import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
+from rich.cells import cell_len
 from traitlets.config.loader import PyFileConfigLoader
 from typer.testing import CliRunner
 
 from autograder import cli, project
 from autograder.grading import source
-from autograder.grading.marks import State
+from autograder.grading.marks import Result, State
 from autograder.grading.text import NOTES_LIMIT
 from autograder.records import feedback, grade, report, results, roster
 from autograder.records import folder as folders
@@ -106,7 +108,7 @@ def test_a_class_in_any_layout_is_graded_where_nbgrader_looks_for_it(
     for student in ("ada", "bob"):
         autograded = Path(theirs.format_path(theirs.autograded_directory, student, NAME)) / f"{NAME}.ipynb"
         assert autograded == course.autograded(student, NAME) and autograded.is_file()
-        page = course.root / theirs.feedback_directory / student / f"{NAME}.html"
+        page = Path(theirs.format_path(theirs.feedback_directory, student, NAME)) / f"{NAME}.html"
         assert page == course.feedback(student, NAME) and page.is_file()
     with Gradebook(theirs.db_url, course.settings.course_id) as book:
         assert {one.student.id for one in book.assignment_submissions(NAME)} == {"ada", "bob"}
@@ -374,3 +376,22 @@ def test_of_a_notebook_with_a_thousand_odd_cells_the_first_findings_are_listed(t
     path.write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}))
     said = command("verify", ClassFolder(tmp_path))
     assert said.count("→") == NOTES_LIMIT and "findings more" in said and "1 of them want a look" in said
+
+
+def test_a_terminal_shows_nothing_of_a_submission_as_a_row_of_ours_as_markup_or_as_an_emoji(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown = io.StringIO()
+    for name, value in {"_file": shown, "_force_terminal": True, "_width": 80, "_height": 25}.items():
+        monkeypatch.setattr(cli.console, name, value)
+    forged = "• ada, failed here: :smile: [b]x[/b]"
+    notes = tuple(f"OSError: {filler * n}{forged}" for filler in ("x", "x ", "字") for n in range(90))
+    eve = Result(f"eve {forged}", NAME, State.NEEDS_REVIEW, "", (), notes)
+    cli._print_summary(grade.Summary({eve.student: eve}, (), (f"{eve.student} {'is not on the roster ' * 5}",)))
+    cli._say("\n    " + " " * 75 + forged)  # as `course show` prints code
+    lines = shown.getvalue().splitlines()
+    ours = [f"• {eve.student}, needs review:", f"• {eve.student} is not on the roster"]
+    assert [line for line in lines if line.startswith("•") and not line.startswith(tuple(ours))] == []
+    assert sum(line.startswith("•") for line in lines) == 2 and max(map(cell_len, lines)) <= 80
+    said = "".join(line.strip() for line in lines).replace(" ", "")
+    assert said.count(forged.replace(" ", "")) == len(notes) + 3

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +14,7 @@ import pytest
 from classroom import LECTURE, NAME, hand_in
 from typer.testing import CliRunner
 
-from autograder import cli
+from autograder import cli, project
 from autograder.grading.marks import State
 from autograder.records import feedback, grade, results, roster
 from autograder.records.folder import ClassFolder
@@ -126,6 +129,23 @@ def a_link_to_itself(course: ClassFolder, student: str) -> None:
 def a_folder_that_is_a_link_to_itself(course: ClassFolder, student: str) -> None:
     course.assignment(student, NAME).parent.mkdir(parents=True)
     course.assignment(student, NAME).symlink_to(NAME)
+
+
+@trouble
+def a_link_to_too_long_a_name_for_the_students_folder(course: ClassFolder, student: str) -> None:
+    course.assignment(student, NAME).parent.symlink_to("a" * 300)
+
+
+@trouble
+def a_link_to_too_long_a_name_for_the_lectures_folder(course: ClassFolder, student: str) -> None:
+    course.assignment(student, NAME).parent.mkdir(parents=True)
+    course.assignment(student, NAME).symlink_to("a" * 300)
+
+
+@trouble
+def a_link_to_too_long_a_name_for_a_notebook(course: ClassFolder, student: str) -> None:
+    course.assignment(student, NAME).mkdir(parents=True)
+    course.submission(student, NAME).symlink_to("a" * 300)
 
 
 @trouble
@@ -281,6 +301,50 @@ def test_trouble_with_one_student_leaves_the_others_grades_as_they_are(
         assert "0 of" in course.feedback(student, NAME).read_text(encoding="utf-8")
     again = grade.grade_class(course, NAME, workers=0, unsafe=True, database=None)
     assert not set(again.graded) & set(OTHERS) and grades(course) == undisturbed
+
+
+LOOK = """
+import sys
+from pathlib import Path
+from autograder.grading import source
+from autograder.project import source_path
+from autograder.records import feedback, grade, report
+from autograder.records.folder import ClassFolder
+course, lecture = ClassFolder(Path(sys.argv[1])), source.read(source_path(sys.argv[2]))
+summary = grade.grade_class(course, lecture.name, workers=0, unsafe=True, database=None)
+list(feedback.write(course, lecture, summary.results))
+report.write(course, lecture, summary.results)
+for name, result in summary.results.items():
+    print(f"{name}: {result.state}")
+print(*summary.left_out)
+"""
+
+
+@pytest.mark.sandboxed
+@pytest.mark.skipif(os.geteuid() == 0 and not shutil.which("setpriv"), reason="root may look everywhere")
+def test_folders_that_an_ordinary_user_may_not_look_into_stop_nobody(
+    tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    course = make(tmp_path)
+    course.require_cases(LECTURE)
+    closed, place = tmp_path / "closed", course.assignment("ada", NAME).parents[1]
+    for folder in (closed, place / ".eve", place / "fay"):
+        folder.mkdir(mode=0)
+    (place / "eve").symlink_to(closed / "x")
+    course.assignment("gus", NAME).parent.mkdir()
+    course.assignment("gus", NAME).symlink_to(closed / "x")
+    TROUBLES["a link to too long a name for the lectures folder"](course, "hal")
+    course.feedback("hal", NAME).parents[1].mkdir()
+    course.feedback("hal", NAME).parent.symlink_to("a" * 300)
+    command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    ran = subprocess.run(
+        [*command, sys.executable, "-c", LOOK, tmp_path, NAME], cwd=project.ROOT, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert grades(course) == undisturbed
+    states = dict(line.split(": ") for line in ran.stdout.splitlines() if ": " in line)
+    assert states["eve"] == states["gus"] == states["hal"] == State.NEEDS_REVIEW, states
+    assert states["fay"] == State.FAILED_HERE and "'.eve' in submitted/" in ran.stdout, ran.stdout
 
 
 @pytest.mark.sandboxed

@@ -47,6 +47,8 @@ if "autograder.grading.pool" in sys.orig_argv:
         note("start", os.getpid(), worker.__file__)
         if os.environ["POOL_START"] == "die":
             os.kill(os.getpid(), signal.SIGKILL)
+        if os.environ["POOL_START"] == "first":
+            return "" if log.read_text().count("start ") == 1 else "no sandbox"
         return "" if os.environ["POOL_START"] == "well" else os.environ["POOL_START"]
 
     def grade_one(task):
@@ -57,8 +59,10 @@ if "autograder.grading.pool" in sys.orig_argv:
             os.kill(os.getpid(), signal.SIGKILL)
         if what == "waits":
             time.sleep(float(times))
-        if what == "refused":
+        if what == "refused" and attempts <= int(times or 9):
             return worker.Failed("no sandbox", refused=True)
+        if what == "lost" and attempts <= int(times):
+            return worker.Failed("the sandbox was lost", lost=True)
         note("end", task.student, os.getpid())
         return worker.Graded((), notes=(task.student,))
 
@@ -209,9 +213,22 @@ def test_a_worker_without_a_sandbox_ends_the_run_with_its_reason(log: Log, monke
     assert begun(log, "a") == 0 and living(log) == set()
 
 
-def test_a_sandbox_that_is_refused_later_ends_the_run_too(log: Log) -> None:
+def test_a_worker_without_a_sandbox_beside_others_ends_nothing(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The submission that another worker grades may be the cause."""
+    monkeypatch.setenv("POOL_START", "first")
+    names = ["waits 5", "a", "b"]
+    assert graded(*names) == [(student, Graded((), notes=(student,))) for student in names]
+    assert sum(line.startswith("start") for line in log()) == 1 + ATTEMPTS
+
+
+def test_a_task_without_a_sandbox_is_tried_again_the_last_time_alone_and_then_ends_the_run(log: Log) -> None:
+    names = ["refused 2", "lost 2", "waits 1", "lost 9", "a"]
+    found = dict(graded(*names))
+    assert found.pop("lost 9") == Failed("the sandbox was lost", lost=True)
+    assert found == {student: Graded((), notes=(student,)) for student in names if student != "lost 9"}
+    assert begun(log, "refused 2") == begun(log, "lost 2") == begun(log, "lost 9") == ATTEMPTS
     with pytest.raises(SandboxError, match="no sandbox"):
-        graded("a", "refused", "waits 60")
+        graded("a", "refused", "waits 1")
     assert living(log) == set()
 
 

@@ -164,7 +164,7 @@ def test_the_command_counts_everybody_and_is_safe_to_repeat(lecture: source.Lect
         assert before in (b"", html)
         before = html
     links = harmless(html.decode()).links
-    assert [link for link in links if not link.startswith("#fig-")] == ["../feedback/s1/01_tensors.html"]
+    assert [link for link in links if not link.startswith("#fig-")] == ["../feedback/s1/01_tensors/01_tensors.html"]
 
 
 @pytest.mark.parametrize("handed_in", [False, True])

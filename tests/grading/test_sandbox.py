@@ -2,11 +2,14 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 
@@ -103,6 +106,28 @@ def test_a_submission_is_nobody_and_alone_in_its_network() -> None:
 
 
 @pytest.mark.sandboxed
+def test_a_submission_changes_nothing_that_another_sees_and_has_no_terminal_of_ours() -> None:
+    """The command is started from a terminal, which bubblewrap knows how to show. All is read-only that is mounted for
+    a later submission, too; only so do its times and modes stay."""
+    (ours, terminal), output = os.openpty(), os.dup(1)
+    os.dup2(terminal, 1)
+    try:
+        box = sandbox.Sandbox()
+    finally:
+        os.dup2(output, 1)
+        for descriptor in (ours, terminal, output):
+            os.close(descriptor)
+    with box, box.conversation() as talk:
+        # More commands than it has terminals, each of which gets one.
+        ran = talk.ask(Run("import os\nfor _ in range(20):\n    !tty\nprint(os.path.exists('/dev/console'))"))
+        below = psutil.Process(box._process.pid).children(recursive=True)
+        mounts = [Path(f"/proc/{each.pid}/mountinfo").read_text().splitlines() for each in (below[1], below[-1])]
+    assert isinstance(ran, Ran) and set(ran.printed.splitlines()) == {"/dev/pts/0", "False"}
+    server, own = ({(line.split()[2], line.split()[5][:2]) for line in lines} for lines in mounts)
+    assert len(below) == 4 and {(device, "rw") for device, _ in server} & own == set()
+
+
+@pytest.mark.sandboxed
 def test_the_sandbox_shows_of_this_project_what_runs_inside_it_and_nothing_else() -> None:
     look = (
         "import os\nfor folder, folders, files in os.walk('/course'):\n"
@@ -167,19 +192,24 @@ def test_a_root_without_the_capability_is_told_what_to_do() -> None:
 
 @pytest.mark.sandboxed
 def test_answers_that_are_too_large_together_cost_their_exercise_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge, "_ANSWERS_LIMIT", 2**22)
+    monkeypatch.setattr(judge, "_ANSWERS_LIMIT", 2**25)
     problems = checks.problems(source.read(project.source_path(NAME)))
     answers = {exercise.name: exercise.solution for exercise in problems.exercises}
-    answers["tensor_bytes"] = "def tensor_bytes(x, dtype=None):\n    return 'x' * 1_000_000"
+    floods = {  # large in their messages, and large once they are decoded
+        "tensor_bytes": "'x' * 8_000_000",
+        "bytes_copied": "[torch.empty(0, device='meta') for _ in range(40_000)]",
+        "rms_normalize": "[set() for _ in range(100_000)]",
+    }
+    answers |= {name: f"import torch\ndef {name}(*_, **__):\n    return {flood}" for name, flood in floods.items()}
     with sandbox.Sandbox() as box:
         marks, notes = judge.grade(problems, problems.answered(answers), box)
-    assert [mark.exercise for mark in marks if mark.points < mark.worth] == ["tensor_bytes"]
-    assert any("its answers are too large" in note for note in notes)
+    assert {mark.exercise for mark in marks if mark.points < mark.worth} == floods.keys()
+    assert {f"{name}: its answers are too large" for name in floods} <= {*notes}, notes
 
 
 @pytest.mark.sandboxed
 def test_cells_that_answer_with_too_much_together_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge, "_ANSWERS_LIMIT", 2**22)
+    monkeypatch.setattr(judge, "_ANSWERS_LIMIT", 2**25)
     problems = checks.problems(source.read(project.source_path(NAME)))
     answers = {exercise.name: exercise.solution for exercise in problems.exercises}
     flood = """
@@ -187,7 +217,7 @@ from autograder.inside import messages, student
 real = student.Notebook._run
 async def run(self, source):
     ran = await real(self, source)
-    return messages.Ran("x" * 1_000_000, "") if source.startswith("pass") else ran
+    return messages.Ran("x" * 8_000_000, "") if source.startswith("pass") else ran
 student.Notebook._run = run
 """
     own = [Cell(text) for text in (flood, *(f"pass  # {n}" for n in range(8)))]
@@ -252,3 +282,18 @@ def test_while_a_request_is_starved_only_its_processor_time_counts(
             wait = deadline.left()
             now, used = now + wait, used + current * wait
     assert now - 100 == pytest.approx(lasts, abs=0.4)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere this is not called sleep of a disk")
+def test_who_waits_for_a_child_to_begin_does_not_wait_for_a_disk(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    opens = f"[(os.POSIX_SPAWN_OPEN, 0, {str(tmp_path / 'pipe')!r}, os.O_RDONLY, 0)]"
+    code = f"import os; os.posix_spawn('/bin/true', ['true'], {{}}, file_actions={opens})"
+    with subprocess.Popen(["sh", "-c", '"$@" & wait', "sh", sys.executable, "-c", code], process_group=0) as above:
+        try:
+            below = psutil.Process(above.pid).children
+            while [each.status() for each in below(recursive=True)] != ["disk-sleep", "sleeping"]:
+                time.sleep(0.01)
+            assert not conversation._Deadline(5, 100, above.pid)._load()[1]
+        finally:
+            os.killpg(above.pid, signal.SIGKILL)

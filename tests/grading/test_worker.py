@@ -5,11 +5,12 @@ import json
 import subprocess
 import sys
 import time
+import unicodedata
 
 import pytest
 from classroom import LECTURE
 
-from autograder.grading import judge, worker
+from autograder.grading import judge, text, worker
 from autograder.grading.key import key
 from autograder.grading.text import NOTES_LIMIT
 from autograder.grading.worker import Graded, Task
@@ -74,6 +75,7 @@ def test_a_process_with_a_watchdog_can_still_be_profiled() -> None:
     """With an exception "on its way" for ever, CPython 3.11 hangs at the next profiled function."""
     program = """
 import sys
+import unicodedata
 from autograder.grading import worker
 for seconds in (60, 0, 1e-5):
     try:
@@ -95,3 +97,15 @@ def test_a_note_that_quotes_line_ends_stays_one_line(monkeypatch: pytest.MonkeyP
     assert isinstance(found, Graded)
     assert any(r"x\ntensor_bytes: checked by hand\r\n\u2028• zed" in note for note in found.notes)
     assert all(note.isprintable() for note in found.notes)
+
+
+def test_blanks_of_all_kinds_that_could_fill_a_row_become_one_space() -> None:
+    blanks = [c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c) == "Zs"]
+    blanks += ["\u115f", "\u1160", "\u2800", "\u3164", "\uffa0", " \ufe0f", "\xa0\u200d", "\u3000\u034f", " \U000e0100"]
+    assert len(blanks) > 20
+    for blank in [*blanks, "".join(blanks)]:
+        assert text.notes([f"OSError:{blank * 90}• ada, failed here:"]) == ("OSError: • ada, failed here:",), ascii(
+            blank
+        )
+    kept = "a b\xa0c\u3000d علی\u200cرضا 👩\u200d🔬 ❤\ufe0f\u200d🔥"
+    assert text.notes([kept]) == (kept,)

@@ -15,10 +15,12 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from typer.testing import CliRunner
 
 from autograder import project
 from autograder.authoring import build
 from autograder.authoring.release import make_release
+from autograder.cli import app
 from autograder.grading import source
 from course_utils.testing.requirements import Check
 
@@ -182,3 +184,19 @@ def test_unpacked_elsewhere_it_installs_and_opens(folder: Path, tmp_path: Path) 
     run = subprocess.run([python, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert run.stdout.split() == [str(course / "course_utils/__init__.py"), "None"]
     shutil.rmtree(course / ".venv")  # gigabytes that pytest would keep
+
+
+def test_lectures_can_be_handed_out_one_by_one(tmp_path: Path) -> None:
+    chosen = source.lectures(project.SOLUTIONS)[:1]
+    name = chosen[0].stem
+    made = make_release(tmp_path / "one", chosen)
+    notebooks = made / "notebooks" / name / f"{name}.ipynb"
+    assert notebooks.read_bytes() == project.notebook_path(project.NOTEBOOKS, name).read_bytes()
+    assert sorted(path.name for path in (made / "notebooks").iterdir()) == sorted([name, "glossary.md"])
+    ran = CliRunner().invoke(app, ["release", str(tmp_path / "none"), "--no-notebooks"])
+    assert ran.exit_code == 0, ran.output
+    bare = members(Path(ran.output.strip()))
+    assert "course_utils/__init__.py" in bare and not [path for path in bare if path.startswith("notebooks/")]
+    for options in (["--lecture", name, "--no-notebooks"], ["--lecture", "nothing"]):
+        ran = CliRunner().invoke(app, ["release", str(tmp_path / "wrong"), *options])
+        assert ran.exit_code == 2 and not (tmp_path / "wrong").exists(), ran.output

@@ -392,8 +392,8 @@ exercise.mistake("The error has to be passed on, so that somebody learns that th
 exercise.mistake("The old file is gone before the new one is there.", f"{save} → path.unlink(missing_ok=True)\n    {save}")
 exercise.mistake("For a moment there is no file at all; a rename can replace the old file in one step.", f"{put} → path.unlink(missing_ok=True)\n    {put}")
 exercise.mistake("The old file itself is written to, and the copy is left behind.", f"{put} → path.write_bytes(partial.read_bytes())")
-exercise.mistake("The file at path is written to, so a power cut could leave half of it: rename a complete one.", f"{put} → path.write_bytes(partial.read_bytes())\n    partial.unlink()")
-exercise.mistake("The file at path is written to, so a power cut could leave half of it: rename a complete one.",
+exercise.mistake("The file at path is written to, so a power failure could leave half of it: rename a complete one.", f"{put} → path.write_bytes(partial.read_bytes())\n    partial.unlink()")
+exercise.mistake("The file at path is written to, so a power failure could leave half of it: rename a complete one.",
                  f"{save} → buffer = io.BytesIO()\n    torch.save(contents, buffer)", f"{put} → path.write_bytes(buffer.getvalue())")  # fmt: skip
 exercise.mistake("Write it in the same folder: a rename can't cross from one file system to another.",
                  'partial = path.with_name(f"{path.name}.partial") → partial = Path(tempfile.mkdtemp()) / path.name',

@@ -1,0 +1,338 @@
+"""A JupyterHub for a class: its settings, nbgrader's exchange, and whether students can read what they mustn't.
+
+On one machine everybody is a Unix user. The class's folder belongs to an account of its own, in whose server graders
+work; students fetch, submit and get feedback through nbgrader's exchange. In Kubernetes, where servers usually all run
+as the same user, each gets a user id of its own, so that the exchange's permissions mean the same.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import pwd
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+
+from autograder import CourseError
+from autograder.project import ROOT, SOLUTIONS
+from course_utils.files import replacing
+
+from . import roster
+from .folder import CONFIG, ClassFolder
+
+EXCHANGE = Path("/srv/nbgrader/exchange")
+CONFIG_OF_HUB = "jupyterhub_config.py"
+_IDLE = 3600  # seconds without activity after which a kernel ends, and a server without kernels
+_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")  # what useradd(8) accepts; in an exchange, + and * have a meaning
+_COURSE_ID = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
+_MEMORY = re.compile(r"[0-9]+(\.[0-9]+)?[KMGT]")
+# JupyterLab's switches for students: the list of assignments on, and the menu that leads to it.
+_PAGE = {"disabledExtensions": {f"@jupyter/nbgrader:{name}": False for name in ("assignment-list", "menu")}}
+# A login shell would read /etc/profile, which takes the environment's programs off the PATH.
+_GRADERS: dict[str, object] = {"terminado_settings": {"shell_command": ["/bin/bash"]}}
+_STUDENTS = _GRADERS | {
+    "jpserver_extensions": {"nbgrader.server_extensions.assignment_list": True},
+    "shutdown_no_activity_timeout": _IDLE,
+}
+# What an account can open or enter, asked as that account: permissions, groups and access lists all count.
+_TRY = "import os, sys; print(*(p for p in sys.argv[1:] if os.access(p, os.R_OK) or os.access(p, os.X_OK)), sep='\\0')"
+
+
+class HubError(CourseError):
+    """A hub can't be set up for this class; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Hub:
+    """A class on a JupyterHub.
+
+    ``course_id`` is nbgrader's name of the class, the same for graders and students. ``place`` is the hub's own folder;
+    ``account`` owns the class's folder. ``students`` and ``graders`` are names of users, ``environment`` is the
+    students' Python environment, ``memory`` and ``cpus`` are what one of their servers may take.
+    """
+
+    folder: ClassFolder
+    course_id: str
+    place: Path
+    account: str
+    students: tuple[str, ...]
+    graders: tuple[str, ...] = ()
+    environment: Path = Path(sys.prefix)
+    exchange: Path = EXCHANGE
+    memory: str = "4G"
+    cpus: float = 2.0
+
+    @property
+    def root(self) -> Path:
+        """The class's folder."""
+        return self.folder.root.resolve()
+
+    @property
+    def private(self) -> Path:
+        """The folder of the hub's own state, which only root may read."""
+        return self.place / "private"
+
+    @property
+    def own(self) -> Path:
+        """The programs of the environment that this runs in: the graders' and the hub's."""
+        return Path(sys.prefix, "bin")
+
+    @property
+    def instructors(self) -> Path:
+        """The Jupyter settings that switch Formgrader on, as for `course formgrader`."""
+        return ROOT / "autograder" / "jupyter"
+
+
+def of(
+    folder: ClassFolder,
+    place: Path,
+    *,
+    account: str = "",
+    graders: Sequence[str] = (),
+    environment: Path = Path(sys.prefix),
+    exchange: Path = EXCHANGE,
+    memory: str = "4G",
+    cpus: float = 2.0,
+) -> Hub:
+    """A class's hub, with the students of its roster; ``account`` is the folder's owner if left out.
+
+    Raises :class:`HubError` for whatever no hub can be made of.
+    """
+    folder.require()
+    if not (folder.root / CONFIG).is_file():
+        raise HubError(f"{folder} is not a class folder\n  → `course init {folder}` makes it one")
+    if not folder.roster.is_file():
+        raise HubError(f"{folder.roster} is missing: who may use the hub?\n  → list the students there; id is the user")
+    account = account or _owner(folder.root)
+    students = [student.student for student in roster.read(folder.roster)]
+    for name in (account, *students, *graders):
+        if not _NAME.fullmatch(name):
+            raise HubError(
+                f"{name!r} can't be a user: small letters, digits, - and _, 32 at most\n"
+                f"  → correct it in {folder.roster} (id), or in the command"
+            )
+    if account == "root" or account in students:
+        raise HubError(
+            f"the class's folder belongs to {account}, in whose server all graders work\n"
+            f"  → give it an account of its own: useradd --create-home grader; chown -R grader: {folder.root.resolve()}"
+        )
+    if both := sorted({*students} & {*graders}):
+        raise HubError(f"{', '.join(both)} can't be both a student and a grader\n  → give graders other users")
+    if not _MEMORY.fullmatch(memory):
+        raise HubError(f"{memory!r} is no amount of memory\n  → write 4G or 512M")
+    place, environment, exchange = (Path(os.path.abspath(each)) for each in (place, environment, exchange))
+    return Hub(
+        folder,
+        _course_id(folder.root / CONFIG),
+        place,
+        account,
+        tuple(students),
+        tuple(graders),
+        environment,
+        exchange,
+        memory,
+        cpus,
+    )
+
+
+def _course_id(path: Path) -> str:
+    """The class's course id, from nbgrader's configuration.
+
+    That's a program which graders can change, and this may be root, so it isn't run.
+    """
+    found: object = ""
+    try:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "c.CourseDirectory.course_id":
+                found = node.value.value if isinstance(node.value, ast.Constant) else ast.unparse(node.value)
+    except (ValueError, SyntaxError, RecursionError) as error:
+        raise HubError(f"{path} can't be read ({type(error).__name__}: {error})\n  → mend it") from error
+    if not isinstance(found, str) or not _COURSE_ID.fullmatch(found):
+        raise HubError(
+            f"{path}: course_id is {found!r:.60}, which can't be a folder in the exchange\n"
+            '  → write c.CourseDirectory.course_id = "cs336", with letters, digits and hyphens'
+        )
+    return found
+
+
+def _owner(folder: Path) -> str:
+    try:
+        return folder.owner()
+    except KeyError as error:
+        raise HubError(f"{folder} belongs to no user of this machine\n  → name one with --account") from error
+
+
+def write_values(hub: Hub) -> Path:
+    """Write ``values.yaml`` for Zero to JupyterHub; returns it. Raises :class:`HubError` if two get one number."""
+    numbers = {name: _number(name) for name in (hub.account, *hub.graders, *hub.students)}
+    if len({*numbers.values()}) < len(numbers):
+        raise HubError("two users would get the same number in the cluster\n  → give one of them another name")
+    users = [("root", 0, "/root"), *((name, number, "/home/jovyan") for name, number in numbers.items())]
+    # nbgrader asks for the name of the user that it runs as, and of a submission's owner.
+    passwd = "".join(f"{name}:x:{number}:{number}::{home}:/bin/bash\n" for name, number, home in users)
+    files = {f"/srv/hub/{name}": text for name, text in _settings(hub).items()}
+    # As `course formgrader` does; in the graders' image the project can be anywhere.
+    files |= {
+        f"/srv/hub/graders/{path.relative_to(hub.instructors).as_posix()}": path.read_text(encoding="utf-8")
+        for path in sorted(hub.instructors.rglob("*.json"))
+    }
+    text = _filled("values.yaml", hub, numbers=numbers, files={"/etc/passwd": passwd, **files})
+    return _put(hub.place / "values.yaml", text)
+
+
+def _number(name: str) -> int:
+    """A user's number in a cluster: always the same, so that files keep their owner whoever comes and goes."""
+    return 100_000 + int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % 1_000_000_000
+
+
+def _settings(hub: Hub) -> dict[str, str]:
+    """Jupyter's and nbgrader's settings in students' servers and in the class's."""
+    settings = {"ServerApp": _STUDENTS, "MappingKernelManager": {"cull_idle_timeout": _IDLE}}
+    return {
+        f"students/{CONFIG}": _filled(CONFIG, hub),
+        f"graders/{CONFIG}": _filled(CONFIG, hub),
+        "graders/jupyter_server_config.json": _json({"ServerApp": _GRADERS}),
+        "students/jupyter_server_config.json": _json(settings),
+        "students/labconfig/page_config.json": _json(_PAGE),
+    }
+
+
+def write(hub: Hub) -> list[Path]:
+    """Write the hub's settings for one machine, and open the exchange. Returns the files.
+
+    ``jupyterhub_config.py`` is written once and then left alone; all else is written again. Raises :class:`HubError`
+    where that takes more rights than this process has.
+    """
+    _accounts([hub.account])
+    written = {
+        "class_config.py": _filled("class_config.py", hub),
+        "jupyterhub.service": _filled("jupyterhub.service", hub),
+    }
+    if not (hub.place / CONFIG_OF_HUB).exists():
+        written[CONFIG_OF_HUB] = _filled(CONFIG_OF_HUB, hub)
+    written |= _settings(hub)
+    try:
+        paths = [_put(hub.place / name, text) for name, text in written.items()]
+        hub.private.mkdir(exist_ok=True)
+        hub.private.chmod(0o700)
+        _open_exchange(hub)
+    except PermissionError as error:
+        raise HubError(f"{error.filename} can't be written or changed\n  → run this as root") from error
+    return paths
+
+
+def _open_exchange(hub: Hub) -> None:
+    """Make the exchange a folder to which everybody can add, and the class's part of it the account's.
+
+    nbgrader demands that everybody may write to the exchange. With the sticky bit nobody can move or delete what others
+    have there; and the class's part is there before a student could make it.
+    """
+    hub.exchange.mkdir(parents=True, exist_ok=True)
+    hub.exchange.chmod(0o1777)
+    course = hub.exchange / hub.course_id
+    if not course.exists():
+        course.mkdir()
+        course.chmod(0o755)
+        entry = pwd.getpwnam(hub.account)
+        os.chown(course, entry.pw_uid, entry.pw_gid)
+    elif course.owner() != hub.account:
+        raise HubError(
+            f"{course} belongs to {course.owner()}, not to {hub.account}\n"
+            f"  → if it's another class's, change course_id in {hub.folder.root / CONFIG}; otherwise chown -R it"
+        )
+
+
+def problems(hub: Hub) -> Iterator[str]:
+    """What would go wrong on this machine, or be read by students, each with what to do.
+
+    Tries it out as the users concerned, so it needs root.
+    """
+    if missing := [name for name in (*hub.students, *hub.graders) if not _known(name)]:
+        yield f"{_some(missing)} has no account on this machine: `useradd --create-home NAME`, and a password"
+    python = str(hub.environment / "bin" / "python")
+    uses = [(hub.account, str(hub.own / "python"), "autograder.cli, jupyterhub, nbgrader")]
+    uses += [(name, python, "course_utils, jupyterhub, nbgrader") for name in _here(hub)[:1]]
+    for name, program, modules in uses:
+        if said := _run(name, [program, "-c", f"import {modules}"])[1]:
+            yield f"{name} can't use {program} (import {modules}): {said}"
+    for name, paths in _secrets(hub):
+        for path in filter(None, _run(name, [python, "-c", _TRY, *map(str, paths)])[0].split("\0")):
+            close = f"chmod 700 {path}" if path != str(SOLUTIONS) else f"chgrp {hub.account} {ROOT}; chmod 750 {ROOT}"
+            yield f"{name} can open {path}: `{close}`"
+
+
+def _secrets(hub: Hub) -> Iterator[tuple[str, list[Path]]]:
+    """Pairs of a student and what that student mustn't open: one for the others' homes, and another for the first's."""
+    here = _here(hub)
+    homes = {name: Path(pwd.getpwnam(name).pw_dir) for name in (*here, hub.account)}
+    for name in here[:2]:
+        others = [home for other, home in homes.items() if other != name and (name == here[0] or other == here[0])]
+        yield name, [*([hub.root, SOLUTIONS] if name == here[0] else []), *others]
+
+
+def _here(hub: Hub) -> list[str]:
+    return [name for name in hub.students if _known(name)]
+
+
+def _known(name: str) -> bool:
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True
+
+
+def _accounts(names: Iterable[str]) -> None:
+    if missing := [name for name in names if not _known(name)]:
+        raise HubError(f"there is no user {missing[0]} on this machine\n  → `useradd --create-home {missing[0]}`")
+
+
+def _run(name: str, command: Sequence[str]) -> tuple[str, str]:
+    """What a command prints as another user, and the last line of what went wrong, or ""."""
+    entry = pwd.getpwnam(name)
+    groups = os.getgrouplist(name, entry.pw_gid)
+    environ = {"PATH": os.defpath, "HOME": entry.pw_dir}
+    try:
+        ran = subprocess.run(
+            command, cwd="/", env=environ, user=entry.pw_uid, group=entry.pw_gid, extra_groups=list(groups),
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return "", str(error)
+    said = ran.stderr.strip().splitlines() or [f"it ended with {ran.returncode}"]
+    return ran.stdout.strip("\n"), said[-1] if ran.returncode else ""
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
+def _put(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as file:
+        os.chmod(file.name, 0o644)  # students' servers read their own settings; secrets are in none
+        file.write(text.encode())
+    return path
+
+
+def _json(content: object) -> str:
+    return json.dumps(content, indent=1) + "\n"
+
+
+def _filled(name: str, hub: Hub, **more: object) -> str:
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters |= {"repr": repr, "json": json.dumps}
+    return made.get_template(f"hub/{name}.jinja").render(hub=hub, **more)
