@@ -935,12 +935,19 @@ def release(
 @app.command()
 def book(
     folder: Annotated[Path | None, typer.Argument(help="Where to put the site; build/book if left out.")] = None,
+    draft: Annotated[
+        bool, typer.Option("--draft", help="Also take measurements that other programs disturbed, and say so.")
+    ] = False,
 ) -> None:
-    """Make a web book of the lectures and the project's pages."""
+    """Make a web book of the lectures and the project's pages.
+
+    Its times are measured here, so nothing else should be running: otherwise the command stops and says so.
+    """
     from autograder.authoring.book import make_book
 
     with _plain_errors():
-        page = make_book(folder or project.BUILD / "book", progress=lambda name: console.print(f"building {name}"))
+        show = lambda name: console.print(f"building {name}")  # noqa: E731
+        page = make_book(folder or project.BUILD / "book", progress=show, draft=draft)
         console.print(f"{page}")
 
 

@@ -35,6 +35,7 @@ html_theme_options = {
     "show_navbar_depth": 1,
     "show_toc_level": 1,
     "home_page_in_toc": True,
+    "navbar_persistent": [],  # the search is in the sidebar, and on a phone above the article
 }
 # GitHub sets these where a workflow builds the book.
 if repository := os.environ.get("GITHUB_REPOSITORY"):

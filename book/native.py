@@ -48,8 +48,15 @@ class Mermaid(SphinxDirective):
             raise self.error(str(error)) from None
         # Its ids would otherwise be the same in every diagram.
         svg = svg.replace("merman", f"diagram-{self.env.new_serialno('diagram')}")
+        svg = re.sub(r"max-width: ?([\d.]+px)", r"max-width: \1; min-width: min(40rem, \1)", svg, count=1)
         label = html.escape(label)
-        return [nodes.raw("", f'<div class="diagram" role="img" aria-label="{label}">{svg}</div>', format="html")]
+        drawn = f'<div class="diagram" role="img" aria-label="{label}">{svg}</div>'
+        return [nodes.raw("", f'<figure class="course-figure">{drawn}{caption(label)}</figure>', format="html")]
+
+
+def caption(label: str) -> str:
+    """What a figure shows, for those who see it; screen readers have it as the figure's label already."""
+    return f'<figcaption aria-hidden="true">{label}</figcaption>'
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

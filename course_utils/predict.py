@@ -6,6 +6,7 @@ variable COURSE_PREDICTIONS names another file). It stays on this machine; delet
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -14,10 +15,11 @@ from pathlib import Path
 from statistics import median
 
 from course_utils import keeping, plots
-from course_utils.units import plain, readable, takes_prefix
+from course_utils.units import compared, plain
 
 FILE_VARIABLE = "COURSE_PREDICTIONS"
 MEASUREMENTS_VARIABLE = "COURSE_MEASUREMENTS"
+_asked: dict[str, tuple[float | None, float, str]] = {}  # by this kernel: what `reconcile` compared last
 
 
 @dataclass(frozen=True)
@@ -49,30 +51,31 @@ def record(what: str, measured: float, unit: str) -> None:
 def reconcile(what: str, guess: float | None, measured: float, unit: str) -> None:
     """Print the answer in one line, with the guess and how far off it was, and save the guess for `calibration`.
 
-    Counts below 100 are compared by their difference, other numbers by the factor between them. If
-    the reader made no guess, ``guess`` is None; then the line is only the answer, and nothing is saved. A second guess
-    is shown in the line, but the file keeps the first one.
+    If the reader made no guess, ``guess`` is None; then the line is only the answer, and nothing is saved. A second
+    guess is shown in the line, but the file keeps the first one.
 
     Raises:
         ValueError: the guess is not a number.
     """
     record(what, measured, unit)
-    if guess is None:
-        print(f"{what}: {readable(measured, unit)}")
-        return
-    if isinstance(guess, bool) or not isinstance(guess, (int, float)) or not math.isfinite(guess):
+    said = isinstance(guess, (int, float)) and not isinstance(guess, bool) and math.isfinite(guess)
+    if guess is not None and not said:
         raise ValueError(f"a guess is a number in {unit}, such as {measured:.0e}; got {guess!r}")
-    said = readable(guess, unit if takes_prefix(unit) else "")  # other units stand behind the answer already
-    line = f"{what}: {readable(measured, unit)}; you said {said}"
-    side = "high" if guess > measured else "low"
-    if measured == int(measured) < 100 and not takes_prefix(unit) and guess != measured:
-        line += f", {side} by {plain(abs(guess - measured))}"
-    elif guess == measured or (guess > 0 and measured > 0 and 0.95 < guess / measured < 1.05):
-        line += ": right"
-    elif guess > 0 and measured > 0:
-        line += f", {side} by a factor of {plain(max(guess, measured) / min(guess, measured))}"
-    print(line)
-    _keep(Prediction(keeping.lecture(), what, float(guess), float(measured), unit))
+    _asked[what] = (guess, float(measured), unit)
+    print(compared(what, guess, measured, unit))
+    if guess is not None:
+        _keep(Prediction(keeping.lecture(), what, float(guess), float(measured), unit))
+
+
+def asked(what: str) -> tuple[float | None, float, str] | None:
+    """The guess at ``what``, the answer, and their unit; None where this lecture has not compared them yet.
+
+    The first guess counts, which is kept; the guess is None if the reader made none.
+    """
+    kept = []
+    with contextlib.suppress(ValueError):
+        kept = [p for p in predictions() if (p.lecture, p.what) == (keeping.lecture(), what)]
+    return (kept[0].guess, kept[0].measured, kept[0].unit) if kept else _asked.get(what)
 
 
 def predictions(path: Path | None = None) -> list[Prediction]:

@@ -85,6 +85,26 @@ def readable(value: float, unit: str) -> str:
     return f"{plain(value)} {unit}".strip()
 
 
+def compared(what: str, guess: float | None, answer: float, unit: str) -> str:
+    """The answer in one line, with the guess, if there's one, and how far off it was.
+
+    Counts below 100 are compared by their difference, other numbers by the factor between them.
+    """
+    line = f"{what}: {readable(answer, unit)}"
+    if guess is None:
+        return line
+    said = readable(guess, unit if takes_prefix(unit) else "")  # other units stand behind the answer already
+    line += f"; you said {said}"
+    side = "high" if guess > answer else "low"
+    if answer == int(answer) < 100 and not takes_prefix(unit) and guess != answer:
+        return f"{line}, {side} by {plain(abs(guess - answer))}"
+    if guess == answer or (guess > 0 and answer > 0 and 0.95 < guess / answer < 1.05):
+        return f"{line}: right"
+    if guess > 0 and answer > 0:
+        return f"{line}, {side} by a factor of {plain(max(guess, answer) / min(guess, answer))}"
+    return line
+
+
 def format_bytes(n: float) -> str:
     """Bytes in both families of units: ``format_bytes(2415919104)`` is ``"2.42 GB = 2.25 GiB"``.
 

@@ -431,14 +431,15 @@ that a mistake? No: a model is trained once and used for years, and a small one 
 Know what a rule optimizes before you follow it.
 
 A later fit to Chinchilla's data predicts the *loss*, a measure of how bad the model's predictions are, at any ratio
-(Besiroglu and others, 2024). According to this fit, how much of the budget is wasted at Llama 3.1 8B's ratio? And how
-far from 20 can you go before a tenth is wasted?
+(Besiroglu and others, 2024). The picture below starts with your two weeks. According to this fit, how much of the
+budget is wasted at Llama 3.1 8B's ratio? And how far from 20 can you go before a tenth is wasted?
 """
 
 # %%
 from course_utils.explorers import model_or_data
 
-model_or_data.explore(5e23, ratio=20)
+budgeted = model_or_data.explore(3.83e21, ratio=20)  # 0.4 of what eight H100s could do
+budgeted.predicted("the model for two weeks of eight H100s")
 
 # %% [markdown]
 r"""
@@ -1147,7 +1148,8 @@ get the implied MFUs printed above? And which controls change the number of days
 # %%
 from course_utils.explorers import training_time
 
-training_time.explore(70e9, 15e12, cards=1_024, mfu=0.4)
+first_question = training_time.explore(70e9, 15e12, cards=1_024, mfu=0.4)
+first_question.predicted("70 B parameters, 15 T tokens, 1,024 H100s at MFU 0.4")
 
 # %% [markdown]
 r"""

@@ -1415,7 +1415,10 @@ for the product to be compute-bound here, and on an H100? And why is no $m$ larg
 from course_utils.explorers import roofline
 
 here = hardware.Accelerator("this machine", {dtype: roof}, bandwidth, None, None, "measured")
-roofline.explore([(name, intensities[name], measured[name]) for name in measured], card=here)
+dots = [(name, intensities[name], measured[name]) for name in measured]
+roofline.explore(dots, card=here).predicted(
+    "FLOP/s of the large matmul, relative to the addition"
+)
 
 # %% [markdown]
 r"""

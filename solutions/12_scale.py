@@ -527,7 +527,8 @@ on H100s, and how many does it take?
 # %%
 from course_utils.explorers import sharding
 
-sharding.explore("Llama 3.1 8B", "H100 SXM", cards=8)
+eight_cards = sharding.explore("Llama 3.1 8B", "H100 SXM", cards=8)
+eight_cards.predicted("Llama 3.1 8B at stage 3 on each of eight cards")
 
 # %% [markdown]
 r"""

@@ -39,12 +39,15 @@ def make_book(
     destination: Path,
     lectures: list[Path] | None = None,
     progress: Callable[[str], None] = lambda name: None,
+    *,
+    draft: bool = False,
 ) -> Path:
     """Write the site to ``destination``, replacing an older one, and return its front page.
 
     Takes all lectures of the project unless ``lectures`` names some. Raises BuildError if a cell fails, if Sphinx
-    warns of anything (a broken link, a missing picture, text that it can't read), and if ``destination`` contains
-    something else.
+    warns of anything (a broken link, a missing picture, text that it can't read), if other programs disturbed a
+    lecture's measurements, and if ``destination`` contains something else. A ``draft`` takes disturbed measurements,
+    and its pages say so.
     """
     if destination.exists() and any(destination.iterdir()) and not (destination / "searchindex.js").is_file():
         raise build.BuildError(f"{destination} holds something that is not a book; name an empty folder or a new one")
@@ -55,15 +58,19 @@ def make_book(
         for name in PAGES:
             path = ROOT / name
             (shutil.copytree if path.is_dir() else shutil.copyfile)(path, pages / name)
+        runs = []
         read = build.course_directory(Path(scratch, "course"), lectures or ())
         for lecture in read:
             progress(lecture.name)
-            notebook = page(lecture, Path(scratch, "course"))
+            notebook = page(lecture, Path(scratch, "course"), draft=draft)
+            runs.append(notebook.metadata.pop("run"))
             path = notebook_path(pages / "notebooks", lecture.name)
             path.parent.mkdir(parents=True)
             build.write_notebook(notebook, path)
         _enliven(pages / "_static", progress)
         (pages / "notebooks" / build.GLOSSARY).write_text(glossary.page(read), encoding="utf-8")
+        front = pages / "index.md"
+        front.write_text(front.read_text(encoding="utf-8").replace("{{ measured }}", _measured(runs)), encoding="utf-8")
         planned = pages / "planner.md"
         text = planned.read_text(encoding="utf-8").replace("{{ planner }}", _waking(planner.explore().still()))
         planned.write_text(text, encoding="utf-8")
@@ -75,18 +82,19 @@ def make_book(
         ran = subprocess.run(command, capture_output=True, text=True)
         if ran.returncode:
             raise build.BuildError(f"Sphinx could not make the book:\n{ran.stderr.replace(str(pages), '')}")
+        _lighten(html)
         shutil.rmtree(destination, ignore_errors=True)
         destination.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(html, destination)
     return destination / "index.html"
 
 
-def page(lecture: source.Lecture, course: Path) -> NotebookNode:
+def page(lecture: source.Lecture, course: Path, *, draft: bool = False) -> NotebookNode:
     """The students' notebook of a lecture in ``course`` with the outputs of the solved lecture.
 
-    Raises BuildError if a cell fails.
+    Raises BuildError if a cell fails, and if its measurements were disturbed; a ``draft`` says so in the page instead.
     """
-    solved = execution.executed(lecture)
+    solved = execution.executed(lecture, undisturbed=not draft)
     shown: NotebookNode = nbformat.read(build.release(course, lecture.name), as_version=4)
     for cell, ran in zip(shown.cells, solved.cells, strict=True):
         if cell.cell_type == "code" and "nbgrader" not in cell.metadata:
@@ -96,9 +104,31 @@ def page(lecture: source.Lecture, course: Path) -> NotebookNode:
                     # The book has the styles once, for all pages, and wakes explorers itself.
                     text = re.sub(r"<style>.*?</style>", "", text, count=1, flags=re.DOTALL)
                     output.data["text/html"] = _waking(text)
+                elif found := re.fullmatch(r'<svg [^>]*aria-label="([^"]+)".*</svg>', text.strip(), re.DOTALL):
+                    caption = f'<figcaption aria-hidden="true">{found[1]}</figcaption>'  # the label has it already
+                    output.data["text/html"] = f'<figure class="course-figure"><div>{text}</div>{caption}</figure>'
                 if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
                     cell.metadata["mystnb"] = {"image": {"alt": alt}}
+    shown.metadata["run"] = solved.metadata.run
+    if solved.metadata.run.disturbed:
+        warning = (
+            f"> **A draft.** Other programs used {solved.metadata.run.others:.0%} of the processors while this was "
+        )
+        warning += "measured: don't believe its times and rates."
+        shown.cells.insert(1, nbformat.v4.new_markdown_cell(warning, id="draft"))
     return shown
+
+
+def _measured(runs: list[NotebookNode]) -> str:
+    """Where and when the lectures ran, and how much else the machine had to do."""
+    dates = sorted({run.date for run in runs})
+    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    most = max(run.others for run in runs)
+    draft = any(run.disturbed for run in runs)
+    return (
+        f"The lectures ran on {'; '.join(sorted({run.where for run in runs}))} ({when}). Other programs used at most "
+        f"{most:.0%} of the processors meanwhile{', so this book is a draft' if draft else ''}."
+    )
 
 
 def _waking(explorer: str) -> str:
@@ -117,6 +147,15 @@ def _enliven(static: Path, progress: Callable[[str], None]) -> None:
         progress(f"explorers as pictures only: {reason}")
     else:
         shutil.copyfile(explorers / "explorer.js", static / "explorers" / "explorer.js")
+
+
+def _lighten(html: Path) -> None:
+    """Leave out the theme's script of icons, 1.6 MB on every page: its styles have the same icons as a font."""
+    for path in html.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        text = re.sub(r"<(?:script|link)\b[^>]*/fontawesome\.js[^>]*>(?:</script>)?", "", text)
+        path.write_text(text, encoding="utf-8")
+    (html / "_static" / "scripts" / "fontawesome.js").unlink()
 
 
 def _still(output: NotebookNode) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import datetime
 import hashlib
 import importlib.metadata
 import json
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import psutil
 from jupyter_client.provisioning.factory import KernelProvisionerFactory
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
@@ -36,6 +38,7 @@ from . import build
 
 KEPT = BUILD / "executed"
 _VERSIONS = 2  # of a lecture that are kept; one is usual, another comes from `COURSE_PRESET=small`
+DISTURBED = 0.1  # of the processors' time: if other programs use more while a lecture measures, its timings are wrong
 _SOCKET_PATH = 80  # characters that leave room for a socket's name; 104 are allowed on macOS, 108 on Linux
 _SECONDS = 900  # for a cell: at its full size the capstone trains for minutes
 _READ = ("COURSE_PRESET", "COURSE_DEVICE", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -43,16 +46,20 @@ _READ = ("COURSE_PRESET", "COURSE_DEVICE", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _CODE = ("course_utils", "autograder/authoring/execution.py", "autograder/authoring/kernel.py", "autograder/inside")
 
 
-def executed(lecture: Lecture) -> NotebookNode:
+def executed(lecture: Lecture, *, undisturbed: bool = False) -> NotebookNode:
     """The instructor's notebook of a lecture with the outputs of a run from top to bottom.
 
-    Runs the lecture if there's no such run yet. Processes that ask for the same lecture wait for the first one (on
-    Windows each runs it itself). Raises BuildError if a cell fails; then nothing is stored.
+    Its metadata say under ``run`` where and when that was, how busy ``others`` kept the processors meanwhile, and
+    whether that ``disturbed`` the timings that it shows.
+
+    Runs the lecture if there's no such run yet; with ``undisturbed`` also if that one was disturbed. Processes that
+    ask for the same lecture wait for the first one (on Windows each runs it itself). Raises BuildError if a cell fails,
+    and then nothing is stored; and if the run had to be undisturbed and was not.
     """
     path = KEPT / f"{lecture.name}.{_key(lecture)}.ipynb"
     KEPT.mkdir(parents=True, exist_ok=True)
     with _one_at_a_time(KEPT / f"{lecture.name}.lock"):
-        if not path.exists():
+        if not path.exists() or (undisturbed and nbformat.read(path, as_version=4).metadata.run.disturbed):
             notebook = _run(lecture)
             with replacing(path, durable=False) as file:
                 file.write(nbformat.writes(notebook).encode())
@@ -60,6 +67,12 @@ def executed(lecture: Lecture) -> NotebookNode:
             for old in versions[:-_VERSIONS]:
                 old.unlink()
         found: NotebookNode = nbformat.read(path, as_version=4)
+    if undisturbed and found.metadata.run.disturbed:
+        raise build.BuildError(
+            f"{lecture.name}: other programs used {found.metadata.run.others:.0%} of the processors while it was "
+            f"measured, and at most {DISTURBED:.0%} leaves its timings alone. Close them and run the command again: "
+            "lectures that were not disturbed are not measured again. To look at the pages, make a draft (--draft)."
+        )
     return found
 
 
@@ -69,10 +82,16 @@ def _run(lecture: Lecture) -> NotebookNode:
         path = notebook_path(Path(scratch), lecture.name)  # in a folder of its own, as a reader runs it
         path.parent.mkdir()
         build.write_notebook(notebook, path)
+        before = _processors()
         try:
             run_cells(notebook, path.parent, _SECONDS, environ={**os.environ, FILE_VARIABLE: "off"})
         except CellExecutionError as error:
             raise build.BuildError(f"{lecture.name}: a cell fails:\n{error}") from None
+        in_all, others = (now - then for now, then in zip(_processors(), before, strict=True))
+    where = f"{_processor().rpartition(':')[2].strip()}, {os.cpu_count()} logical cores"
+    share = round(max(0.0, others) / in_all, 3) if in_all else 0.0
+    run = {"where": where, "date": f"{datetime.date.today()}", "others": share}
+    notebook.metadata["run"] = run | {"disturbed": bool(lecture.timed) and share > DISTURBED}
     _require_full_points(lecture, notebook)
     return notebook
 
@@ -106,6 +125,20 @@ def _require_full_points(lecture: Lecture, notebook: NotebookNode) -> None:
         if shown != [repr(float(exercise.points))]:
             rubric = "".join(data.get("text/html", "") for data in results)
             raise build.BuildError(f"{lecture.name}: the reference of {exercise.name} gets {shown}:\n{rubric}")
+
+
+def _processors() -> tuple[float, float]:
+    """Seconds of all processors since the machine started, and how many of them neither idle nor ours."""
+    times = psutil.cpu_times()._asdict()
+    in_all = sum(seconds for name, seconds in times.items() if not name.startswith("guest"))  # these are in user
+    ours = 0.0
+    for process in (here := psutil.Process(), *here.children(recursive=True)):
+        with contextlib.suppress(psutil.Error):  # it has just ended
+            spent = process.cpu_times()
+            ours += (
+                spent.user + spent.system + getattr(spent, "children_user", 0) + getattr(spent, "children_system", 0)
+            )
+    return in_all, in_all - times["idle"] - times.get("iowait", 0.0) - ours
 
 
 @contextlib.contextmanager

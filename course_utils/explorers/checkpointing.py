@@ -67,10 +67,11 @@ def show(panel: Panel, *, first: dict[str, float]) -> Picture:
         drawing.line(
             [(x(s), y(lost(s, saving, between)[number])) for s in grid], "data", dashes=dashes, width=2, key=label
         )
-        at = grid[2 if number else -3]
-        level = min(max(y(lost(at, saving, between)[number]) - 10, y.end + 12), y.start - 20)
-        anchor = "start" if number else "end"
-        drawing.text(x(at), level, label, anchor=anchor, look="quiet", key=f"{label} text")
+        # To the right, where the line makes room: above one that falls, below one that rises.
+        above = [(s, y(lost(s, saving, between)[number]) + (18 if number else -6)) for s in grid]
+        free = [(s, level) for s, level in above[2 if number else 38 :] if y.end + 12 < level < y.start - 20]
+        if free:
+            drawing.text(x(free[0][0]), free[0][1], label, look="quiet", key=f"{label} text")
     drawing.line([(x(s), y(sum(lost(s, saving, between)))) for s in grid], "compute", width=3, key="sum")
     drawing.line([(x(best), y(least)), (x(best), y.start)], "context", dashes="3 4", key="best")
     late = x(best) > (left + right) / 2

@@ -9,9 +9,10 @@ const WIDE = 760; // as in explorer.py
  *
  * `request({state, moved, width})` returns a promise of a frame. One request is under way at a time: while it is, only
  * the latest setting is remembered, so a drag never leaves a queue behind. `patience` is said when an answer takes
- * long. Returns {ask, say, stop}.
+ * long. `stills` has the first drawing at both widths, {wide, narrow}, where nothing may be asked until the reader moves
+ * something. Returns {ask, say, stop}.
  */
-export function mount(root, frame, request, patience = "Waiting for an answer â€¦") {
+export function mount(root, frame, request, patience = "Waiting for an answer â€¦", stills = null) {
   const part = (name, tag) => {
     let found = root.querySelector(`:scope > .course-${name}`);
     if (!found) {
@@ -53,11 +54,19 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
   const width = () => (root.clientWidth && root.clientWidth < WIDE - 100 ? 380 : WIDE);
   let drawn = WIDE;
   const resized = new ResizeObserver(() => {
-    if (root.clientWidth && width() !== drawn) ask("");
+    if (root.clientWidth && width() !== drawn) redraw();
   });
+
+  /** Show the same at another width; before the first move the drawing is there already. */
+  function redraw() {
+    if (!stills) return ask("");
+    drawn = width();
+    show({ ...frame, svg: drawn === WIDE ? stills.wide : stills.narrow }, "");
+  }
 
   function ask(moved, changes = {}) {
     if (stopped) return;
+    stills = null;
     if (moved) {
       if (performance.now() - lastMove > 800) haunt();
       lastMove = performance.now();
@@ -118,8 +127,22 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
     }
     if (title.textContent !== answer.title) title.textContent = answer.title;
     if (finding.textContent !== answer.finding) finding.textContent = answer.finding;
+    compare(answer.guess);
     draw(answer.svg);
     tell(answer.lines);
+  }
+
+  /** How the reader's guess compares, below the finding. */
+  function compare(text) {
+    let guess = root.querySelector(":scope > .course-guess");
+    if (!text) return guess?.remove();
+    if (!guess) {
+      guess = document.createElement("p");
+      guess.className = "course-guess";
+      guess.setAttribute("role", "status");
+      finding.after(guess);
+    }
+    if (guess.textContent !== text) guess.textContent = text;
   }
 
   /** The table of a plan below the drawing; whether it is open is the reader's affair. */
@@ -345,6 +368,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
   });
 
   show(frame, "");
+  if (stills) redraw(); // at once: the wide drawing would flash on a phone
   resized.observe(root);
   return {
     ask,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 
 from course_utils.explorers.drawing import Drawing
 from course_utils.napkin.lines import Line, as_table
+from course_utils.units import compared, parse, takes_prefix
 
 T = TypeVar("T")
 
@@ -163,6 +165,34 @@ class Panel:
 
 
 @dataclass(frozen=True)
+class Question:
+    """A prediction that belongs to an explorer: ``what`` it is about, the ``answer``, and the reader's ``guess``."""
+
+    what: str
+    answer: float
+    unit: str
+    guess: float | None = None
+
+    def put(self, panel: Panel) -> str:
+        """What is said beside the finding. A reader who has made no guess yet is asked for one, above everything."""
+        guess = self.guess
+        if guess is None:
+            text = panel.text("guess", "", label=f"Guess first: {self.what}", hint=f"{self.unit} (optional)")
+            panel.row()
+            if not text.strip():
+                return ""
+            try:
+                guess = (
+                    parse(text, self.unit) if takes_prefix(self.unit) else parse(text.strip().removesuffix(self.unit))
+                )
+                if not math.isfinite(guess):
+                    raise ValueError(f"{text!r} is more than a guess; expected a number such as 0.4 or 15e12")
+            except ValueError as problem:
+                raise Impossible(f"{problem}", "guess") from None
+        return compared(self.what, guess, self.answer, self.unit)
+
+
+@dataclass(frozen=True)
 class Explorer:
     """``show`` asks a `Panel` for its settings and returns a `Picture`. A cell displays the explorer by ending with it.
 
@@ -173,22 +203,46 @@ class Explorer:
     name: str
     show: Callable[[Panel], Picture]
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    question: Question | None = None
+
+    def predicted(self, what: str) -> Explorer:
+        """This explorer, with the reader's guess beside its finding; ``what`` is the one that `predict.reconcile` had.
+
+        A reader who made no guess is asked for one. Where nothing was reconciled yet, the explorer is as before: its
+        cell also runs alone.
+        """
+        from course_utils import predict  # not in the reader's page, which gets the question with the arguments
+
+        found = predict.asked(what)
+        if found is None:
+            return self
+        guess, answer, unit = found
+        return replace(self, question=Question(what, answer, unit, guess))
 
     def frame(self, state: Mapping[str, Any] | None = None, moved: str = "", width: int = WIDE) -> dict[str, Any]:
         """What the page shows for ``state``, a value for each control's name: plain data that JSON can hold.
 
-        The frame holds ``controls`` and their ``state``; ``title``, ``svg`` and ``finding``; and, where these settings
-        have no picture, the ``problem`` and the control ``at`` which it is.
+        The frame holds ``controls`` and their ``state``; ``title``, ``svg`` and ``finding``; how the ``guess``
+        compares; and, where these settings have no picture, the ``problem`` and the control ``at`` which it is.
         """
         panel = Panel(state or {}, moved, NARROW if width < WIDE else WIDE)
-        frame: dict[str, Any] = {"title": "", "svg": "", "finding": "", "lines": "", "problem": "", "at": ""}
+        frame: dict[str, Any] = {
+            "title": "",
+            "svg": "",
+            "finding": "",
+            "guess": "",
+            "lines": "",
+            "problem": "",
+            "at": "",
+        }
         try:
+            guess = self.question.put(panel) if self.question else ""
             picture = self.show(panel)
         except Impossible as problem:
             frame |= {"problem": f"{problem}", "at": problem.control}
         else:
             frame |= {"title": picture.title, "finding": picture.finding, "svg": picture.drawing.svg(picture.finding)}
-            frame["lines"] = as_table(picture.lines)
+            frame |= {"guess": guess, "lines": as_table(picture.lines)}
         shown = [dict(vars(control)) for control in panel.controls.values() if control.kind != "memory"]
         for control in shown:
             control["options"] = list(control["options"])
@@ -197,10 +251,15 @@ class Explorer:
             found = {name: value for name, value in (state or {}).items() if isinstance(value, str | bool)} | found
         return frame | {"controls": shown, "state": found}
 
+    def described(self) -> dict[str, Any]:
+        """What `load` makes the same explorer from, as plain data."""
+        question = self.question and dict(vars(self.question))
+        return {"name": self.name, "arguments": dict(self.arguments), "question": question}
+
     def still(self) -> str:
         """The first picture as HTML, complete without a script. The book's script makes it live where it stands."""
         wide, narrow = self.frame(), self.frame(width=NARROW)
-        described = html.escape(json.dumps({"name": self.name, "arguments": dict(self.arguments)}))
+        described = html.escape(json.dumps(self.described()))
         first = html.escape(json.dumps({**wide, "svg": "", "lines": ""}))  # the page has both
         return (
             f'<figure class="course-explorer course-still" data-explorer="{described}" data-frame="{first}">'
@@ -208,6 +267,7 @@ class Explorer:
             f'<div class="course-drawing course-wide">{wide["svg"]}</div>'
             f'<div class="course-drawing course-narrow">{narrow["svg"]}</div>'
             f'<p class="course-finding">{html.escape(wide["finding"])}</p>'
+            + (f'<p class="course-guess">{html.escape(wide["guess"])}</p>' if wide["guess"] else "")
             + (f"{_LINES}<div>{wide['lines']}</div></details>" if wide["lines"] else "")
             + f'<p class="course-wake">{ASLEEP}</p></figure>'
         )
@@ -218,7 +278,7 @@ class Explorer:
         live.display(self.still(), self.frame)
 
 
-def load(name: str, arguments: Mapping[str, Any]) -> Explorer:
-    """The explorer that `Explorer.still` describes."""
+def load(name: str, arguments: Mapping[str, Any], question: Mapping[str, Any] | None = None) -> Explorer:
+    """The explorer that `Explorer.described` describes."""
     explorer: Explorer = import_module(f"course_utils.explorers.{name}").explore(**arguments)
-    return explorer
+    return replace(explorer, question=Question(**question)) if question else explorer

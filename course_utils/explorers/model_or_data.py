@@ -55,7 +55,7 @@ def explore(budget: float = 5e23, *, ratio: float = 20) -> Explorer:
     """Controls for a budget of FLOPs and the ratio of tokens to parameters, above the loss at every ratio.
 
     Args:
-        budget: training FLOPs, one of `BUDGETS`.
+        budget: training FLOPs; any number, which joins `BUDGETS`.
         ratio: tokens for each parameter, one of `RATIOS`.
     """
     arguments = {"budget": budget, "ratio": ratio}
@@ -64,7 +64,7 @@ def explore(budget: float = 5e23, *, ratio: float = 20) -> Explorer:
 
 def show(panel: Panel, *, budget: float, ratio: float) -> Picture:
     """The predicted loss against the ratio, for one budget."""
-    budget = panel.slider("budget", BUDGETS, budget, lambda flops: readable(flops, "FLOPs"))
+    budget = panel.slider("budget", sorted({*BUDGETS, budget}), budget, lambda flops: readable(flops, "FLOPs"))
     panel.row()
     ratio = panel.slider("ratio", RATIOS, ratio, _words, label="tokens per parameter")
     place = panel.dragged("point")

@@ -4,6 +4,9 @@ import dataclasses
 import multiprocessing
 import os
 import re
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import nbformat
@@ -127,3 +130,39 @@ def test_processes_that_ask_at_once_share_one_run(tmp_path: Path, kept: Path) ->
         process.join(120)
     assert [process.exitcode for process in processes] == [0, 0]
     assert ran.read_text() == "x"
+
+
+def test_a_disturbed_measurement_is_repeated_and_not_published(
+    tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = dataclasses.replace(lecture(tmp_path), timed=(1,))
+    clock = iter([(0.0, 0.0), (100.0, 40.0)] * 2 + [(0.0, 0.0), (100.0, 5.0)])  # of all processors, of others
+    monkeypatch.setattr(execution, "_processors", lambda: next(clock))
+    found = execution.executed(made)
+    assert found.metadata.run.others == 0.4 and found.metadata.run.disturbed, "a draft takes it"
+    with pytest.raises(build.BuildError, match=r"11_made_up: other programs used 40% .* Close them .*--draft"):
+        execution.executed(made, undisturbed=True)
+    assert execution.executed(made, undisturbed=True).metadata.run.others == 0.05
+    assert execution.executed(made, undisturbed=True).metadata.run.others == 0.05, "kept"
+    assert next(clock, None) is None
+
+    made = dataclasses.replace(lecture(tmp_path, "print(43)"), timed=())
+    monkeypatch.setattr(execution, "_processors", iter([(0.0, 0.0), (100.0, 40.0)]).__next__)
+    assert not execution.executed(made, undisturbed=True).metadata.run.disturbed, "it shows no timing"
+
+
+def test_what_a_run_itself_computes_is_not_counted_as_another_programs() -> None:
+    """Others may be busy meanwhile; without what is ours, a busy child would always add a whole processor."""
+    before = execution._processors()
+    code = "import time\nwhile time.process_time() < 2: pass"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    mine = multiprocessing.get_context("spawn").Process(target=_busy)
+    mine.start()
+    mine.join()
+    in_all, others = (now - then for now, then in zip(execution._processors(), before, strict=True))
+    assert 0 <= round(others, 1) <= in_all - 4
+
+
+def _busy() -> None:
+    while time.process_time() < 2:
+        pass

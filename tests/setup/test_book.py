@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.server
 import json
 import re
@@ -14,11 +15,12 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import explorers
+import firefox
 import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup, Tag
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Response
 
 from autograder import project
 from autograder.authoring import book, build, execution
@@ -33,7 +35,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), pytest.mark.xdist_gro
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the whole book."""
-    return book.make_book(tmp_path_factory.mktemp("site") / "book").parent
+    return book.make_book(tmp_path_factory.mktemp("site") / "book", draft=True).parent
 
 
 def test_one_worker_has_all_of_these_tests(request: pytest.FixtureRequest) -> None:
@@ -116,6 +118,10 @@ def test_a_lecture_shows_the_students_text_with_its_outputs_and_figures(
     assert len(page.select("article .cell_output svg[role=img]")) >= 2
     diagrams = sum(cell.source.count("```mermaid") for cell in notebook.cells)
     assert len(page.select("article .diagram[aria-label] > svg")) == diagrams
+    for drawn in page.select("article .diagram, article .cell_output svg[role=img]"):
+        figure = drawn.find_parent("figure")
+        caption = figure and figure.select_one(":scope > figcaption, :scope > .course-finding")
+        assert caption and caption.text, f"no caption below the figure {drawn.get('aria-label')!r}"
     exercises = source.read(project.SOLUTIONS / f"{name}.py").exercises
     assert len(page.select("article details")) >= 2 * len(exercises), "hints are missing"
 
@@ -191,6 +197,12 @@ def test_a_browser_shows_it_by_day_and_by_night(path: str, site: Path, reader: P
     for width in (1280, 390):
         reader.set_viewport_size({"width": width, "height": 900})
         assert reader.evaluate(LOOK)["overflow"] <= 0, f"{path} is wider than a window of {width} pixels"
+        assert reader.locator(".search-button__button:visible").count() == 1
+        if "notebooks" in path:
+            figures = reader.locator(".cell_output .course-figure svg").evaluate_all(
+                "all => all.map(e => e.clientWidth)"
+            )
+            assert min(figures) >= 600, "a figure's letters would be too small to read"
     assert problems == []
 
 
@@ -208,7 +220,31 @@ def address(site: Path) -> Iterator[str]:
         server.shutdown()
 
 
+IN_FIREFOX = ["02_dtypes", "08_optimizers", "12_scale"]
 EXPLORED = [path.stem for path in source.lectures(project.SOLUTIONS) if ".explore(" in path.read_text(encoding="utf-8")]
+
+
+def test_a_page_takes_less_than_a_megabyte_until_an_explorer_is_touched(
+    site: Path, pages: dict[Path, BeautifulSoup], address: str, browser: Browser
+) -> None:
+    """As a server such as GitHub Pages sends it, with text compressed; on a phone, where drawings are narrow."""
+    for path in pages:
+        page = browser.new_page(viewport={"width": 400, "height": 700})
+        came: dict[str, Response] = {}
+        page.on("response", lambda each, came=came: came.update({each.url: each}))
+        page.goto(f"{address}/{path.relative_to(site).as_posix()}")
+        if pages[path].select_one("[data-explorer]") and shutil.which("npm"):
+            page.locator(".course-control").first.wait_for()
+            page.wait_for_timeout(200)  # what asks by itself asks now
+            drawn = page.locator(".course-explorer svg").first.get_attribute("viewBox") or ""
+            assert drawn.split()[2] == "380", f"{path.name}: drawn for another width"
+        assert not [url for url in came if "pyodide" in url or "worker" in url], path.name
+        sent = 0
+        for url, response in list(came.items()):
+            text = url.partition("?")[0].endswith((".html", ".css", ".js", ".svg"))
+            sent += len(gzip.compress(response.body()) if text else response.body())
+        assert sent < 1_000_000, f"{path.name}: {sent:,} bytes"
+        page.close()
 
 
 @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is needed to fetch Pyodide")
@@ -227,7 +263,7 @@ def test_an_explorer_in_the_book_says_what_python_says_here(
     for number in range(roots.count()):
         root = roots.nth(number)
         described = json.loads(root.get_attribute("data-explorer") or "")
-        explorer = load(described["name"], described["arguments"])
+        explorer = load(**described)
         changed, seen = set(), 0
         for what, asked, answer in explorers.moves(root, page):
             mine = explorer.frame(asked["state"], asked["moved"], asked["width"])
@@ -240,6 +276,32 @@ def test_an_explorer_in_the_book_says_what_python_says_here(
         assert len(changed) > seen / 3, f"{described['name']}: {seen} moves, {len(changed)} drawings"
     assert problems == []
     page.close()
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is needed to fetch Pyodide")
+@pytest.mark.skipif(firefox.PROGRAM is None, reason="no Firefox here; `apt install firefox-esr` brings one")
+def test_firefox_says_what_python_says_here(site: Path, address: str, tmp_path: Path) -> None:
+    """On the pages that have every kind of control: by keyboard, since that's where browsers differ most."""
+    browser = firefox.Firefox(tmp_path)
+    try:
+        for path in [site / "planner.html", *(lecture_page(site, name) for name in IN_FIREFOX)]:
+            browser.open(f"{address}/{path.relative_to(site).as_posix()}")
+            described = browser.call(
+                "() => [...document.querySelectorAll('[data-explorer]')].map(e => e.dataset.explorer)"
+            )
+            for number, each in enumerate(map(json.loads, described)):
+                explorer, name, changed, seen = load(**each), each["name"], set(), 0
+                for what, asked, answer, shown in firefox.moves(browser, number):
+                    mine = explorer.frame(asked["state"], asked["moved"], asked["width"])
+                    assert json.loads(json.dumps(mine)) == answer, f"{name}, {what}"
+                    if not answer["problem"]:
+                        assert shown == "", f"{name}, {what}: {shown}"
+                        changed.add(answer["svg"])
+                        seen += 1
+                assert len(changed) > seen / 4, f"{name}: {seen} moves, {len(changed)} drawings"
+        assert {url for url in browser.requests if not url.startswith((address, "data:"))} == set()
+    finally:
+        browser.stop()
 
 
 @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is needed to fetch Pyodide")
@@ -342,6 +404,23 @@ def test_what_is_wrong_stops_the_build_and_leaves_the_old_book(
     assert re.search(problem, str(error.value), re.DOTALL)
     assert str(tempfile.gettempdir()) not in str(error.value)
     assert old.read_text() == "old"
+
+
+@pytest.mark.usefixtures("not_kept")
+def test_measurements_that_were_disturbed_are_published_only_as_a_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([(0.0, 0.0), (100.0, 40.0)] * 2)
+    monkeypatch.setattr(execution, "_processors", lambda: next(clock))
+    lecture = made_up(tmp_path, "", "1")
+    lecture.write_text(
+        lecture.read_text(encoding="utf-8").replace("# %%\n1", '# %% tags=["timed"]\n1'), encoding="utf-8"
+    )
+    with pytest.raises(build.BuildError, match="other programs used 40% of the processors"):
+        book.make_book(tmp_path / "book", [lecture])
+    front = book.make_book(tmp_path / "book", [lecture], draft=True)
+    assert "so this book is a draft" in front.read_text(encoding="utf-8")
+    assert "Other programs used 40%" in lecture_page(front.parent, "11_made_up").read_text(encoding="utf-8")
 
 
 def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:

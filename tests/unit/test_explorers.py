@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from bs4 import BeautifulSoup
 from hypothesis import given
 from hypothesis import strategies as st
 
+from course_utils import predict
 from course_utils.explorers import Explorer, Impossible, Panel, Picture
 from course_utils.explorers.drawing import Axis, Drawing
 from course_utils.explorers.explorer import NARROW, WIDE, load
@@ -104,7 +106,7 @@ def test_what_is_described_in_the_page_makes_the_same_explorer(name: str) -> Non
     still = BeautifulSoup(explorer.still(), "html.parser").figure
     assert still is not None
     described = json.loads(str(still["data-explorer"]))
-    assert load(described["name"], described["arguments"]).frame() == explorer.frame()
+    assert load(**described).frame() == explorer.frame()
     assert len(still.select("svg")) == 2 and still.select_one(".course-finding").text == explorer.frame()["finding"]
 
 
@@ -153,3 +155,41 @@ def test_an_axis_and_back(axis: Axis) -> None:
     for place in range(int(axis.start), int(axis.end), 7):
         assert axis(axis.value(place)) == pytest.approx(place)
     assert axis(1e99) in (axis.start, axis.end) and axis.ticks() if axis.high > axis.low else True
+
+
+def test_a_guess_is_shown_beside_the_finding_and_asked_for_where_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(predict.FILE_VARIABLE, str(tmp_path / "predictions.json"))
+    plain, what = load("sharding", {}), f"stage 3, {tmp_path}"
+    assert plain.predicted(what) is plain, "its cell runs alone"
+
+    predict.reconcile(what, None, 16.1, "GB")
+    asking = plain.predicted(what)
+    assert load(**json.loads(json.dumps(asking.described()))).frame() == asking.frame()
+    first = asking.frame()
+    assert first["controls"][0]["name"] == "guess" and what in first["controls"][0]["label"] and not first["guess"]
+    assert first["svg"] == plain.frame()["svg"], "a reader need not guess"
+    shown = [asking.frame({"guess": text}, "guess") for text in ("20", " 20 GB", "2e1")]
+    assert [each["guess"] for each in shown] == [f"{what}: 16.1 GB; you said 20, high by a factor of 1.24"] * 3
+    for text in ("twenty", "nan", "1e999"):
+        refused = asking.frame({"guess": text}, "guess")
+        assert refused["at"] == "guess" and text in refused["problem"]
+
+    predict.reconcile(what, 20, 16.1, "GB")
+    predict.reconcile(what, 16, 16.1, "GB")  # a second guess is no prediction
+    known = plain.predicted(what).frame()
+    assert known["guess"] == shown[0]["guess"] == capsys.readouterr().out.splitlines()[1]
+    assert known["controls"] == plain.frame()["controls"]
+    assert shown[0]["guess"] in plain.predicted(what).still()
+
+
+def test_an_explorers_prediction_is_one_that_its_lecture_reconciles() -> None:
+    found = 0
+    for lecture, text in explored().items():
+        for what in re.findall(r"""\.predicted\(\s*"([^"]+)"\s*\)""", text):
+            found += 1
+            assert re.search(rf"""\breconcile\(\s*"{re.escape(what)}",""", text), (
+                f"{lecture}: nothing reconciles {what!r}"
+            )
+    assert found >= 4

@@ -49,7 +49,8 @@ for (const still of document.querySelectorAll("[data-explorer]")) {
   const explorer = still.dataset.explorer;
   const first = JSON.parse(still.dataset.frame);
   const addressed = still.closest("[data-addressed]") !== null;
-  first.svg = still.querySelector(".course-wide").innerHTML;
+  const [wide, narrow] = ["wide", "narrow"].map((width) => still.querySelector(`.course-${width}`).innerHTML);
+  first.svg = wide;
   first.lines = still.querySelector(".course-lines > div")?.innerHTML ?? "";
   const live = mount(
     still,
@@ -63,6 +64,7 @@ for (const still of document.querySelectorAll("[data-explorer]")) {
       return frame;
     },
     LOADING,
+    { wide, narrow },
   );
   if (addressed && location.hash.length > 1) live.ask("", read());
 }

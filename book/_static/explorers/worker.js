@@ -10,8 +10,7 @@ from course_utils.explorers.explorer import load
 
 @cache
 def explorer(text):
-    described = json.loads(text)
-    return load(described["name"], described["arguments"])
+    return load(**json.loads(text))
 
 def answer(text, setting):
     asked = json.loads(setting)
