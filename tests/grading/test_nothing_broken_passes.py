@@ -26,7 +26,7 @@ from traitlets.config.loader import PyFileConfigLoader
 from typer.testing import CliRunner
 
 from autograder import cli, project
-from autograder.authoring import build
+from autograder.authoring import build, release
 from autograder.grading import source
 from autograder.records import grade
 from autograder.records.folder import ClassFolder
@@ -215,7 +215,7 @@ def test_no_broken_lecture_is_built_or_found_to_be_right(
     text = BREAKS[broken](LECTURE.path.read_text(encoding="utf-8"))
     assert text != LECTURE.path.read_text(encoding="utf-8")
     (solutions / f"{NAME}.py").write_text(text, encoding="utf-8")
-    for module in (project, build):
+    for module in (project, build, release):
         monkeypatch.setattr(module, "SOLUTIONS", solutions)
     arguments = {"check": [NAME, EXERCISES[0].name, "--draws", "20"], "notebooks": []}.get(
         command, [str(tmp_path / "x")]
