@@ -55,7 +55,8 @@ r"""
 `torch.empty` reserves memory and writes nothing to it, so the tensor contains whatever was there before. That's useful
 when you're about to fill it yourself, for instance with samples from a distribution that `randn` doesn't offer. A
 common choice for weights is the *truncated* normal distribution, whose tails are cut off so that no weight starts out
-huge. (Its *standard deviation*, `std`, says how far from the mean the numbers typically are.)
+huge. (The *standard deviation* of a distribution, `std`, says how far from the mean the numbers typically are; here
+it's the value before the tails are cut off.)
 """
 
 # %% tags=["item-6"]
@@ -134,11 +135,12 @@ assert (
 
 # %% [markdown]
 r"""
-> **Trap: GB or GiB?** This matrix takes 2.42 GB, or 2.25 GiB. You may see "2.3 GB" for it. That number is 2,304 MiB (a
-> MiB is $2^{20}$ bytes, and a KiB is $2^{10}$) divided by 1,000: half one unit and half the other. (You may also see
-> 2.3 GB for a matrix of 2,048 × 8,192, which takes 64 MiB. That isn't a mix-up of units; it's off by a factor of more
-> than 30.) Always write the unit, and check the order of magnitude. Labels are only approximate, too: for an "80 GB"
-> H100, the command `nvidia-smi` reports 81,559 MiB, which is 85.5 GB.
+> **Trap: GB or GiB?** This matrix takes 2.42 GB, or 2.25 GiB. Stanford's CS336
+> ([2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py)) says "2.3 GB". That number is
+> 2,304 MiB (a MiB is $2^{20}$ bytes, and a KiB is $2^{10}$) divided by 1,000: half one unit and half the other. Always
+> write the unit, and check the order of magnitude, too: "2.3 GB" for a matrix of 2,048 × 8,192, which takes 64 MiB,
+> wouldn't be a mix-up of units; it would be off by a factor of more than 30. Labels are only approximate, too: for an
+> "80 GB" H100, the command `nvidia-smi` reports 81,559 MiB, which is 85.5 GB.
 """
 
 # %% tags=["error-6", "error-24"]
@@ -351,7 +353,8 @@ copy blocks of 64 bytes to 1 MiB from one place in the CPU's memory to another. 
 cache. (A **cache** is a small, fast memory on the chip that keeps copies of recently used data.)
 
 **Predict.** The largest copy has 16,384 times as many bytes as the smallest. What's the ratio of their times? (To a
-GPU, assume a latency of 10 µs and $10^{10}$ B/s; within a CPU's cache, half a microsecond and $3 \cdot 10^{10}$ B/s.)
+GPU, assume a latency of 10 µs and $10^{10}$ B/s, less than the link can carry, because these copies come from ordinary
+memory, as explained below; within a CPU's cache, half a microsecond and $3 \cdot 10^{10}$ B/s.)
 """
 
 # %%
@@ -425,7 +428,7 @@ check("copy_cost")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>It's a straight line y = a + b·x through points: a is the latency, and b is one over the bandwidth.</details>
-<details><summary>Hint 2</summary>Ordinary least squares subtracts the mean from every x and every y. The best slope is the sum of the products of the x and y differences, divided by the sum of the squared x differences, and the line passes through the point (mean of x, mean of y). Here every copy has a weight in each of these sums and in both means: which weight turns a squared error into a squared relative error? (<code>torch.linalg.lstsq</code> can do it too, if you divide each equation by its own seconds.)</details>
+<details><summary>Hint 2</summary>Ordinary least squares subtracts the mean from every x and every y. The best slope is the sum of the products of the x and y differences, divided by the sum of the squared x differences, and the line passes through the point (mean of x, mean of y). Here you give every copy a weight in each of these sums and in both means. Which weight turns a squared error into a squared relative error? (<code>torch.linalg.lstsq</code> can do it too, if you divide each equation by its own seconds.)</details>
 
 **Why it matters.** The same two numbers describe a disk, a network and a GPU's memory. Lecture 05 combines the
 bandwidth with a processor's peak, in FLOP/s, into the *roofline model*, which shows whether memory or arithmetic limits
@@ -472,10 +475,11 @@ main memory. Does one line still fit?
 
 ### Cheaper copies to a GPU
 
-Apart from large pieces, two techniques make copies to a GPU cheaper:
+Besides copying in large pieces, two techniques make copies to a GPU cheaper:
 
-- **Pinned memory** is host memory that the operating system promises not to move. It may move all other host memory, so
-  a copy from there takes a detour through a buffer. From pinned memory, the GPU fetches the data directly.
+- **Pinned memory** is host memory that the operating system promises not to move. The system may move any other host
+  memory, so a copy from ordinary memory takes a detour through a buffer. From pinned memory, the GPU fetches the data
+  directly.
 - An **asynchronous** operation returns immediately and finishes in the background. From pinned memory,
   `x.to(device, non_blocking=True)` is asynchronous: Python doesn't wait, and the copy can run while the GPU computes
   something else (if the two are in different streams, which we'll get to right after the next cell).
@@ -536,7 +540,8 @@ r"""
 ## 4 · Elementwise operations
 
 You now know what tensors take and what it costs to move them. What are they for? In this section and the next two,
-you'll write three operations that Transformers are built from: a normalization, a mask, and a linear layer.
+you'll write three operations that Transformers, the usual kind of language model, are built from: a normalization, a
+mask, and a linear layer.
 
 An **elementwise** operation acts on each element alone, or on the corresponding elements of two tensors of the same
 shape. Each operation below makes a new tensor.
@@ -740,8 +745,8 @@ K]`. If there are more dimensions, the last two form the matrices, and the other
 separate product for each combination of their indices, and PyTorch computes all of them at once. In a language model,
 `x` typically has the shape `[batch, tokens, D]`: one matrix for each sequence, with one row for each token.
 
-The first cell below multiplies just two matrices. In the second, `x` has a matrix for each *token*, so both `batch` and
-`tokens` are batch dimensions.
+The first cell below multiplies just two matrices. In the second, to show two batch dimensions, we give `x` a whole
+matrix for each *token* instead of a row, so both `batch` and `tokens` are batch dimensions.
 """
 
 # %% tags=["item-33"]
@@ -893,8 +898,8 @@ takes 5.5 seconds over PCIe, at 64 GB/s, but only a tenth of a second at the ban
 **Mechanics.** A tensor takes `numel × element_size` bytes. It's made on the CPU unless you pass `device=`; `.to` copies
 only if the device or the dtype differs. A copy costs its latency plus its bytes divided by the bandwidth.
 `keepdim=True` keeps the dimension that a sum or a mean reduces, so that broadcasting aligns the result correctly.
-`tril` makes the causal mask for `[query, key]`. `@` multiplies the last two dimensions and treats any others as a
-batch.
+`tril` makes the causal mask for `[query, key]`. `@` multiplies the matrices in the last two dimensions and treats any
+others as a batch.
 
 **Mindset.** Before you make a tensor, say what its shape, dtype, size in bytes and device will be. Write these
 predictions down, and let the machine check them with `assert`.

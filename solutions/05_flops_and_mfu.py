@@ -95,8 +95,8 @@ Hardware multiplies and adds in one step, a **fused multiply-add**.
 > **Trap: MACs.** Some counters report *multiply-accumulates* (MACs), each of which is two FLOPs, and call them FLOPs.
 > If two sources differ by exactly a factor of two, suspect this first.
 
-Here's a larger multiplication. Depending on your device, it takes 8.8 TFLOPs on a CUDA GPU with at least 12 GB, 69
-GFLOPs on any other GPU, or 2.1 GFLOPs on a CPU.
+Here's a larger multiplication. It takes 8.8 TFLOPs on a CUDA GPU with at least 12 GB, 69 GFLOPs on any other GPU, or
+2.1 GFLOPs on a CPU.
 """
 
 # %% tags=["item-51", "item-52"]
@@ -127,9 +127,9 @@ At its bfloat16 peak, an H100 would need 9 milliseconds for the largest of these
 second, would need 279,000 years.
 
 What about *elementwise* operations? Adding two matrices takes one FLOP per element. By convention, so does a ReLU,
-which sets negative numbers to zero; the GELU of section 5 takes about 20 (a generous estimate). A matrix multiplication
-takes $2D$ per element of its result, and $D$ is usually in the thousands. So people count only the matrix
-multiplications, as PyTorch's counter does.
+which sets negative numbers to zero; a GELU, another elementwise function (section 5), takes about 20 (a generous
+estimate). A matrix multiplication takes $2D$ per element of its result, and $D$ is usually in the thousands. So people
+count only the matrix multiplications, as PyTorch's counter does.
 """
 
 # %% tags=["item-53"]
@@ -260,9 +260,9 @@ you use.
 
 ### Watching layers run
 
-To count the FLOPs of a whole model, you have to know which layers run and what each of them receives. PyTorch can tell
-you. A *forward hook* is a function that you register on a module. After each call to the module, PyTorch calls the hook
-and passes it the module, a tuple of its inputs, and its output.
+To count the FLOPs of a whole model, you have to know which layers run and what each of them receives. A *forward hook*
+is a function that you register on a module (an `nn.Module`: a layer, or a model made of layers). After each call,
+PyTorch passes the hook the module, a tuple of its inputs, and its output.
 """
 
 # %%
@@ -606,14 +606,13 @@ and on CUDA it uses *events*, with which the GPU itself records the time. In you
 
 ## 4 · What the hardware promises
 
-You now know how fast your device multiplied. How fast should it have been? The manufacturer's data sheet gives a peak,
-which isn't measured but calculated: the number of arithmetic units × the operations that each does per clock cycle ×
-the cycles per second.
+How fast should your device have multiplied? The manufacturer's data sheet gives a peak, which isn't measured but
+calculated: the number of arithmetic units × the operations that each does per clock cycle × the cycles per second.
 
-Let's do this for an A100. It has 108 *multiprocessors*. Each of them has 64 *CUDA cores* (the small cores of lecture
-01), and a CUDA core does one fused multiply-add on 32-bit numbers per cycle. **Tensor cores** are units that do nothing
-but multiply small matrices. Those of one multiprocessor together do 1,024 fused multiply-adds on 16-bit numbers per
-cycle. The clock runs at 1.41 GHz. (All of this is in NVIDIA's A100 white paper.)
+An A100 has 108 *multiprocessors*. Each of them has 64 *CUDA cores* (the small cores of lecture 01), and a CUDA core
+does one fused multiply-add on 32-bit numbers per cycle. **Tensor cores** are units that do nothing but multiply small
+matrices. Together, the tensor cores of one multiprocessor do 1,024 fused multiply-adds on 16-bit numbers per cycle. The
+clock runs at 1.41 GHz. (All of this is in NVIDIA's A100 white paper.)
 """
 
 # %% tags=["item-48"]
@@ -629,8 +628,8 @@ assert a100.peak[torch.bfloat16] / a100.peak[torch.float32] == 16
 
 # %% [markdown]
 r"""
-Both peaks are on the A100's data sheet, and one is sixteen times the other. There are three ways to divide by the wrong
-peak.
+Both peaks are on the A100's data sheet, and one is sixteen times the other. You'll divide your speed by a peak, and
+there are three ways to pick the wrong one.
 
 *The wrong dtype.* A card has one peak for each dtype, as the next table shows. (A dash means that the data sheet lists
 none. The column `tf32` is for float32 tensors: their elements are rounded to 10 bits of mantissa so that they can be
@@ -676,15 +675,15 @@ draw more power, and its peaks are 80 and 2,500.
 
 **Find the mistake.** "Each B200 of our DGX does 900 TFLOP/s in bfloat16. A B200's peak is 2,500, so the MFU is 36%."
 <details><summary>Answer</summary>
-2,500 is the peak of a GB200's chip. Divided by the DGX B200's own peak, 2,250, the MFU is 40%.
+2,500 is the peak of a GB200's chip. The peak of a B200 in a DGX is 2,250, so the MFU is 900 / 2,250 = 40%.
 </details>
 
 *The wrong matrices.* For the H100 SXM in bfloat16, NVIDIA prints 1,979 TFLOP/s, with a footnote: *with sparsity*.
 That's the speed for weights that are half zeros, in a regular pattern. **2:4 sparsity** means that in every group of
 four neighbors in a row of weights, at least two are zero. The tensor cores leave out half of the multiplications, but
 the data sheet counts all of them. For *dense* matrices, such as yours, the peak is half of the printed number, about
-989. The float32 peak, 67 TFLOP/s, has no such footnote, so don't halve it. The 67.5 that you may find in code isn't on
-the data sheet.
+989. The float32 peak, 67 TFLOP/s, has no such footnote, so don't halve it. (The 67.5 in the code of CS336's lecture
+([2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py)) isn't on the data sheet.)
 """
 
 # %% tags=["item-49", "error-32"]
@@ -769,8 +768,8 @@ assert round(fastest[1] / h100_sxm.peak[torch.bfloat16], 2) == 0.80
 # %% [markdown]
 r"""
 MosaicML's 46% and Llama 3.1 405B's 38 to 43% roughly agree with lecture 00's rule of thumb: *an MFU of 0.4 to 0.5 is
-good*. If yours is below 0.2, find out why. Even a multiplication on its own doesn't reach 1: the fastest of the many
-shapes that Stas Bekman's *mamf-finder* (github.com/stas00/ml-engineering) tries reaches 271.2 TFLOP/s on an A100 (87%)
+good*. If yours is below 0.2, find out why. Even a multiplication on its own doesn't reach 1. Stas Bekman's
+*mamf-finder* (github.com/stas00/ml-engineering) tries many shapes; the fastest reaches 271.2 TFLOP/s on an A100 (87%)
 and 794.5 on an H100 (80%).
 
 ### Exercise 5.4 · Utilization from a data sheet &nbsp; ★☆☆ &nbsp; 10 minutes
@@ -859,8 +858,8 @@ r"""
 On a GPU, bfloat16 is faster, but its *utilization* is often lower, because the peak rises by a larger factor than the
 speed. Time is what you pay for; utilization tells you how much you could still gain.
 
-Next, we measure the forward pass of a whole model with your `model_flops` and your `benchmark`. First we free the
-memory of the large tensors:
+Next, we measure the forward pass of a whole model with your `model_flops` and your `benchmark`. First we free the large
+tensors' memory:
 """
 
 # %%
@@ -1319,7 +1318,7 @@ large one. Your functions predict their speeds from the machine's peak (or ceili
 
 **Predict.** By what factor do the FLOP/s of the large multiplication exceed those of the addition? (In bfloat16 on a
 GPU, in float32 on a CPU. Section 4 printed the peak or ceiling. For the bandwidth, assume 20 GB/s on a CPU or 3,350
-GB/s on an H100.)
+GB/s on an H100; for another GPU, use its data sheet.)
 """
 
 # %%
@@ -1505,8 +1504,8 @@ min(peak, intensity × bandwidth).
 look for MACs or sparsity; if by a hundred or more, for a missing synchronization.
 
 **Intuitions.** On an A100 or H100 the best multiplications get 80 to 87% of the peak, and the training runs in lecture
-00's table 38 to 56%. On a GPU, elementwise operations are memory-bound: a ReLU is no faster than a GELU. Generating one
-token at a time is memory-bound, too; processing thousands at once is compute-bound.
+00's table get 38 to 56%. On a GPU, elementwise operations are memory-bound: a ReLU is no faster than a GELU. Generating
+one token at a time is memory-bound, too; processing thousands at once is compute-bound.
 
 Next: [06 · Gradients and 6N](../06_gradients_and_6n/06_gradients_and_6n.ipynb). The forward pass costs 2 × tokens ×
 parameters. What does the backward pass cost?

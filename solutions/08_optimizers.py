@@ -88,7 +88,7 @@ direction of the gradient. *The learning rate has to stay below 2 divided by the
 
 ### PyTorch's optimizers
 
-Each of PyTorch's optimizers is a `torch.optim.Optimizer`. You need to know four things about it:
+Each of PyTorch's optimizers is a `torch.optim.Optimizer`, with four parts that you need to know:
 
 - `param_groups` is a list of dicts. Each contains `"params"` and its own settings, such as `"lr"`. Groups may have
   different settings, and settings may *change between steps*; that's how the learning rate can follow a schedule during
@@ -346,9 +346,11 @@ All of this is elementwise, so each parameter is treated separately. If its grad
 rate becomes small; if it rarely gets a gradient, it takes large steps when it does. The tiny number $\varepsilon$
 prevents a division by zero.
 
-> **Trap: sum or average?** You may read that AdaGrad divides by the root of the *average* of the squared gradients,
-> next to code that says `g2 += grad**2`. Suppose all gradients are 1. How long is the hundredth step with a sum, and
-> how long with an average? Which of the two slows down over time? Decide before you look at the next cell.
+> **Trap: sum or average?** Lecture 2 of Stanford's CS336
+> ([2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py)) describes AdaGrad as "SGD +
+> averaging by grad^2", but its code says `g2 += torch.square(grad)`. Suppose all gradients are 1. How long is the
+> hundredth step with a sum, and how long with an average? Which of the two slows down over time? Decide before you look
+> at the next cell.
 """
 
 # %% tags=["error-9", "folded"]
@@ -408,11 +410,12 @@ other.
 
 ### Exercise 8.2 · AdaGrad (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write the `step` method of `AdaGrad`, with a positive $\varepsilon$ outside the root. Keep the sum of squares of
-parameter `p` in `self.state[p]["sum"]`: a tensor like `p`, and the only tensor that you keep. (`self.state[p]` is an
-empty dict at first. PyTorch saves and loads whatever is in `self.state` with a checkpoint.) As in 8.1, settings come
-from the group; a parameter without a gradient is skipped (its sum doesn't change, and if it has no sum yet, don't
-create one); parameters change in place, whatever their strides; and gradients don't change.
+Write the `step` method of `AdaGrad`, with a positive $\varepsilon$ outside the root. Keep the sum of the squared
+gradients of parameter `p` in `self.state[p]["sum"]`: a tensor with the shape, dtype and device of `p`, and the only one
+that you keep. (`self.state[p]` is an empty dict at first. PyTorch saves and loads whatever is in `self.state` with a
+checkpoint.) As in 8.1, settings come from the group; a parameter without a gradient is skipped (its sum doesn't change,
+and if it has no sum yet, don't create one); parameters change in place, whatever their strides; and gradients don't
+change.
 """
 
 
@@ -447,9 +450,8 @@ r"""
 <details><summary>Hint 1</summary>Use the loops from 8.1, and start each parameter's update with <code>state = self.state[p]</code>. If it has no <code>"sum"</code> yet, start with <code>torch.zeros_like(p)</code>.</details>
 <details><summary>Hint 2</summary>First add the square, then divide: the first step is lr · g / (|g| + eps), so nearly lr, whatever the gradient.</details>
 
-**Why it matters.** AdaGrad is an early member of the family that leads to AdamW, and it's the worked example in lecture
-2 of Stanford's CS336 ([2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py)). You can
-use yours instead of PyTorch's in the next cell.
+**Why it matters.** AdaGrad is an early member of the family that AdamW belongs to, and it's the worked example in that
+lecture of CS336, too. You can use yours instead of PyTorch's in the next cell.
 
 ### AdaGrad in the valley, and RMSProp
 
@@ -497,10 +499,10 @@ corrects this.
 
 ## 4 · Adam and AdamW
 
-**Adam** (Kingma and Ba, 2014) combines both ideas. Its **first moment** $m$ is a running average of the gradients,
-similar to momentum; its **second moment** $v$ is a running average of their squares, as in RMSProp. Both start at zero.
-After $t$ steps the coefficients in each average add up to $1 - \beta^t$ instead of 1, so Adam divides by that; this is
-called **bias correction**.
+**Adam** (Kingma and Ba, 2014) combines momentum with RMSProp. Its **first moment** $m$ is a running average of the
+gradients, similar to momentum; its **second moment** $v$ is a running average of their squares, as in RMSProp. Both
+start at zero. After $t$ steps the coefficients in each average add up to $1 - \beta^t$ instead of 1, so Adam divides by
+that; this is called **bias correction**.
 
 $$\begin{aligned}
 m &\leftarrow \beta_1 m + (1 - \beta_1)\, g &\qquad \hat m &= m / (1 - \beta_1^t) \\
@@ -590,9 +592,9 @@ $p \leftarrow p \cdot (1 - \text{lr} \cdot \text{weight\_decay})$; then take Ada
 $\varepsilon$ is outside the root, added to the *corrected* $\sqrt{\hat v}$.
 
 Keep three things in `self.state[p]`: `"step"`, a plain `int` that counts the steps *this parameter* has taken ($t$ in
-the formulas, so 1 during its first step); and the averages `"exp_avg"` ($m$) and `"exp_avg_sq"` ($v$), tensors like
-`p`. As before, settings come from the group; a parameter without a gradient is skipped (nothing is shrunk, counted or
-kept); the others change in place, whatever their strides; and gradients don't change.
+the formulas, so 1 during its first step); and the averages `"exp_avg"` ($m$) and `"exp_avg_sq"` ($v$), tensors with the
+shape, dtype and device of `p`. As before, settings come from the group; a parameter without a gradient is skipped
+(nothing is shrunk, counted or kept); the others change in place, whatever their strides; and gradients don't change.
 """
 
 
@@ -643,8 +645,8 @@ r"""
 <details><summary>Hint 1</summary>Use the loops from 8.1. If <code>self.state[p]</code> is empty, put 0 and two tensors of zeros there; then increase the step.</details>
 <details><summary>Hint 2</summary>The averages change in place: <code>m.mul_(beta1).add_(p.grad, alpha=1 - beta1)</code>. The corrected ones are new tensors: <code>m / (1 - beta1**t)</code>. Don't store those.</details>
 
-**Why it matters.** You'll train the capstone's Transformer with AdamW. There are many ways to get it wrong, and none of
-them raises an error. So the next cell compares your AdamW with PyTorch's: it trains a copy of the same model with each
+**Why it matters.** You'll train the capstone's Transformer with AdamW. There are many ways to get it wrong, none of
+which raises an error. So the next cell compares your AdamW with PyTorch's: it trains a copy of the same model with each
 for 20 steps, with weight decay on the matrices and none on the biases.
 """
 
@@ -698,7 +700,7 @@ You can think of these as one optimizer with parts switched on or off:
 r"""
 ### What the state is good for, in a picture (optional)
 
-Let's watch four optimizers, two of them yours, in the narrow valley. Then we rotate *the same* valley by 45° and start
+Let's watch SGD, momentum, AdaGrad and AdamW in the narrow valley. Then we rotate *the same* valley by 45° and start
 from the same place in it. For SGD and momentum that makes no difference, because nothing in their formulas refers to
 the axes. AdaGrad and AdamW have a learning rate for each parameter, which means for each *axis*. In the rotated valley,
 the steep direction dominates the gradients of *both* parameters, so both get about the same learning rate.
@@ -939,8 +941,8 @@ r"""
 > backward pass need?*
 
 **Predict.** How many bytes do the four kinds really take? (Leave out the batch of data and the step counters. The
-activations are whatever autograd keeps for the backward pass apart from data and parameters; `saved_bytes` will measure
-them.)
+activations are whatever autograd keeps for the backward pass apart from data and parameters; the course's helper
+`saved_bytes` will measure them.)
 """
 
 # %%
@@ -1038,7 +1040,7 @@ r"""
 <details><summary>Hint 1</summary>Count numbers first and convert to bytes last. A gradient is as large as its parameter.</details>
 <details><summary>Hint 2</summary>Activations: consider one layer, the head and the loss in turn. Which tensor does the backward pass of each need, and is it data?</details>
 
-**Why it matters.** With an account like this, you know roughly whether a run will fit *before* you start it (section 9
+**Why it matters.** With a tally like this, you know roughly whether a run will fit *before* you start it (section 9
 says what's missing).
 
 ### Watch it happen
@@ -1129,8 +1131,8 @@ optimizer.
 **Muon** (Jordan and others, 2024) is an optimizer that treats the gradients of a matrix as a matrix, not as separate
 numbers. Much like momentum, it keeps a running average of the gradients: one number per parameter, 4 bytes in float32,
 which is half of AdamW's state. The **singular values** of a matrix are the amounts by which it stretches vectors in
-different directions. If a few of them are much larger than the others, a step proportional to the matrix follows a few
-directions and neglects the rest. So Muon keeps the directions but makes all singular values about equal.
+different directions. If a few singular values of the average are much larger than the others, a step proportional to it
+follows a few directions and neglects the rest. So Muon keeps the directions but makes all singular values about equal.
 
 It doesn't compute the singular values, which would be slow. It divides the average by its *Frobenius norm* (the square
 root of the sum of its squared entries), which gives a matrix $X$, and then repeats five times:
@@ -1172,9 +1174,9 @@ Each iteration has three products. For an $n \times n$ matrix each of them takes
 parameter, so five iterations take $30\,n$. That's 122,880, compared with AdamW's 15.
 
 Muon isn't meant for every parameter. A vector has only one singular value, so there's nothing to equalize, and
-`torch.optim.Muon` refuses it. It accepts embedding tables and output layers, since they're matrices, but its authors
-found that these train better with AdamW. So you need two optimizers: Muon for the matrices of the *hidden layers*,
-those between the embeddings and the output layer, and AdamW for everything else.
+`torch.optim.Muon` rejects it with an error. It accepts embedding tables and output layers, since they're matrices, but
+its authors found that these train better with AdamW. So you need two optimizers: Muon for the matrices of the *hidden
+layers*, those between the embeddings and the output layer, and AdamW for everything else.
 """
 
 # %%
@@ -1489,8 +1491,8 @@ assert (slopes.abs() < 1e-4).float().mean() > 0.2  # section 3: how small gradie
 
 # %% [markdown]
 r"""
-The count is right to the FLOP. Now we train the model with *your* AdamW. First we predict all four kinds of memory;
-then we run the step and measure them.
+The count is right to the FLOP. Now we train the model with *your* AdamW: we predict all four kinds of memory, run the
+step, and measure them.
 """
 
 # %%
@@ -1543,8 +1545,9 @@ plots.show(
 
 # %% [markdown]
 r"""
-All four predictions are exact. And the model learns quickly, because the text follows one simple rule. (A model that
-knows nothing, and gives every token a probability of $1/V$, would have a loss of $\ln V$.)
+All four predictions are exact. And the model learns quickly, because the text follows one simple rule: each token is
+the one before it plus 7. (A model that knows nothing, and gives every token a probability of $1/V$, would have a loss
+of $\ln V$.)
 """
 
 # %%
@@ -1570,8 +1573,7 @@ r"""
 r"""
 ## 9 · Does it fit? (optional)
 
-Before you start a training run, you want to know whether it fits on your cards. Sections 5 to 8 added up what a step
-needs. But does it need all of this at the same time?
+Sections 5 to 8 added up what a step needs. But does it need all of this at the same time?
 
 ### The sum isn't the peak
 
@@ -1702,12 +1704,11 @@ assert (
 
 # %% [markdown]
 r"""
-The 2.8 TB of parameters, gradients and optimizer state doesn't depend on the batch; holding it takes 36 cards of 80 GB.
-Each sequence needs another 310 GB, so with ten of them the activations are the larger part. Half of the activations are
-attention weights, the $T^2$ term; with a sequence of 32,768 tokens, nearly all of them would be. That's why fused
-attention kernels, which do all of attention in one operation, don't keep them but compute them again in the backward
-pass, as *activation checkpointing* does with whole layers (lecture 11). Accounting like this shows you where saving
-memory is worthwhile.
+The 2.8 TB of parameters, gradients and optimizer state doesn't depend on the batch; it fills 35 cards of 80 GB and
+reaches into a 36th. Each sequence needs another 310 GB, so with ten of them the activations are the larger part. Half
+of the activations are attention weights, the $T^2$ term; with a sequence of 32,768 tokens, nearly all of them would be.
+That's why fused attention kernels, which do all of attention in one operation, don't keep them but compute them again
+in the backward pass, as *activation checkpointing* does with whole layers (lecture 11).
 """
 
 # %% [markdown]
@@ -1891,10 +1892,10 @@ r"""
 ## Takeaways
 
 **Mechanics.** An optimizer is two loops, over groups and parameters, around a formula. SGD: $p - \text{lr} \cdot g$.
-AdaGrad divides by the root of the *sum* of squares; RMSProp by that of a running average; Adam also averages the
-gradient and corrects both averages; AdamW adds decoupled weight decay. A parameter without a gradient is skipped. In
-float32, each parameter takes 4 bytes, its gradient 4, and its state 0 (SGD), 4 (momentum, AdaGrad, RMSProp, Muon,
-Lion), or 8 (AdamW). For activations, ask what each operation's backward pass needs.
+AdaGrad divides by the root of the *sum* of squares; RMSProp divides by the root of a running average; Adam also
+averages the gradient and corrects both averages; AdamW adds decoupled weight decay. A parameter without a gradient is
+skipped. In float32, each parameter takes 4 bytes, its gradient 4, and its state 0 (SGD), 4 (momentum, AdaGrad, RMSProp,
+Muon, Lion), or 8 (AdamW). For activations, ask what each operation's backward pass needs.
 
 **Mindset.** Predict the memory first, by kind, to the byte; then measure it. If the two differ by 4 bytes per tensor,
 suspect a counter; if by a multiple of the batch size, the loss. When you copy an optimizer's formula, check
@@ -1903,7 +1904,8 @@ $\varepsilon$, the bias correction, the weight decay, and whether it sums or ave
 **Intuitions.** In float32, AdamW's state is twice as large as the model. With momentum, the number of steps grows with
 the square root of the condition number. AdamW takes almost no FLOPs but a noticeable amount of time. Muon takes $30\,n$
 FLOPs per parameter of an $n \times n$ matrix, which is negligible only if the batch has far more than $5\,n$ tokens.
-With a long context, the $T^2$ term of attention dominates the activations, unless a fused kernel recomputes it.
+With a long context, the attention weights, the $T^2$ term, dominate the activations, unless a fused kernel recomputes
+them.
 
 Next: [09 · The training loop](../09_training_loop/09_training_loop.ipynb). You have a model, its gradients and an
 optimizer. Now you need data, a loop around them, and a checkpoint that loses nothing.
