@@ -17,6 +17,7 @@ import nbformat
 import pytest
 from hand_made import check_of, write
 
+from autograder import project
 from autograder.authoring import build, execution
 from autograder.grading import source
 from autograder.grading.marks import Result, State
@@ -892,7 +893,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Class]:
     write(root / "class" / "hidden", *(check_of(name, points, more) for name, (points, _, more) in CASES.items()))
     patch = pytest.MonkeyPatch()
     patch.setattr(source, "CHECKS", root / "checks")
-    patch.setattr(grade, "source_path", lambda _: path)
+    patch.setattr(project, "source_path", lambda _: path)
     lecture = source.read(path)
     build.course_directory(root / "class", [path], seed=None)
     folder = ClassFolder(root / "class")
