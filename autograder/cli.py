@@ -603,9 +603,6 @@ def export(
     from autograder.records import export as exports
     from autograder.records import lms
 
-    def say(text: str) -> None:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
-
     course = ClassFolder(folder)
     with _plain_errors():
         read, found, students = _class(course, lecture_name, roster_file)
@@ -616,16 +613,16 @@ def export(
     _say_counts(found)
     if against is None:
         for path in written:
-            say(f"{path}")
+            console.print(f"{path}", markup=False, highlight=False, soft_wrap=True)
     else:
         for student, before, after in compared.changes:
-            say(f"{one_line(student)}: {one_line(before)} → {after}")
+            _say(f"{one_line(student)}: {one_line(before)} → {after}")
         for problem in compared.problems:
-            say(f"• {problem}")
-        say(f"{compared.system} would change {len(compared.changes)} grades and keep {compared.same}; nothing is done")
+            _say(f"• {problem}")
+        _say(f"{compared.system} would change {len(compared.changes)} grades and keep {compared.same}; nothing is done")
     if against is not None or not formats or {Format.CANVAS, Format.MOODLE} & {*formats}:
         reasons = ", ".join(f"{count} {reason}" for reason, count in lms.left_out(found, students).items())
-        say(f"Canvas and Moodle: {len(lms.final(found, students))} students" + (reasons and f"; left out: {reasons}"))
+        _say(f"Canvas and Moodle: {len(lms.final(found, students))} students" + (reasons and f"; left out: {reasons}"))
     if against is not None and compared.problems:
         raise typer.Exit(1)
 

@@ -109,12 +109,12 @@ def page(lecture: source.Lecture, course: Path, *, draft: bool = False) -> Noteb
                     output.data["text/html"] = f'<figure class="course-figure"><div>{text}</div>{caption}</figure>'
                 if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
                     cell.metadata["mystnb"] = {"image": {"alt": alt}}
-    shown.metadata["run"] = solved.metadata.run
-    if solved.metadata.run.disturbed:
+    shown.metadata["run"] = run = solved.metadata.run
+    if run.disturbed:
         warning = (
-            f"> **A draft.** Other programs used {solved.metadata.run.others:.0%} of the processors while this was "
+            f"> **A draft.** Other programs used {run.others:.0%} of the processors while this was measured: don't "
+            "believe its times and rates."
         )
-        warning += "measured: don't believe its times and rates."
         shown.cells.insert(1, nbformat.v4.new_markdown_cell(warning, id="draft"))
     return shown
 

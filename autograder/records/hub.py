@@ -15,7 +15,7 @@ import pwd
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,11 +64,11 @@ class Hub:
     place: Path
     account: str
     students: tuple[str, ...]
-    graders: tuple[str, ...] = ()
-    environment: Path = Path(sys.prefix)
-    exchange: Path = EXCHANGE
-    memory: str = "4G"
-    cpus: float = 2.0
+    graders: tuple[str, ...]
+    environment: Path
+    exchange: Path
+    memory: str
+    cpus: float
 
     @property
     def root(self) -> Path:
@@ -211,7 +211,8 @@ def write(hub: Hub) -> list[Path]:
     ``jupyterhub_config.py`` is written once and then left alone; all else is written again. Raises :class:`HubError`
     where that takes more rights than this process has.
     """
-    _accounts([hub.account])
+    if not _known(hub.account):
+        raise HubError(f"there is no user {hub.account} on this machine\n  → `useradd --create-home {hub.account}`")
     written = {
         "class_config.py": _filled("class_config.py", hub),
         "jupyterhub.service": _filled("jupyterhub.service", hub),
@@ -288,11 +289,6 @@ def _known(name: str) -> bool:
     except KeyError:
         return False
     return True
-
-
-def _accounts(names: Iterable[str]) -> None:
-    if missing := [name for name in names if not _known(name)]:
-        raise HubError(f"there is no user {missing[0]} on this machine\n  → `useradd --create-home {missing[0]}`")
 
 
 def _run(name: str, command: Sequence[str]) -> tuple[str, str]:

@@ -891,21 +891,20 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Class]:
     path.write_text(lecture_text(), encoding="utf-8")
     write(root / "checks", *(check_of(name, points, shown) for name, (points, shown, _) in CASES.items()))
     write(root / "class" / "hidden", *(check_of(name, points, more) for name, (points, _, more) in CASES.items()))
-    patch = pytest.MonkeyPatch()
-    patch.setattr(source, "CHECKS", root / "checks")
-    patch.setattr(project, "source_path", lambda _: path)
-    lecture = source.read(path)
-    build.course_directory(root / "class", [path], seed=None)
-    folder = ClassFolder(root / "class")
-    for name, case in CORPUS.items():
-        notebook = Notebook(lecture)
-        case.change(notebook)
-        place = folder.submission(name, lecture.name)
-        place.parent.mkdir(parents=True)
-        place.write_bytes(case.bytes(json.dumps(notebook.content, indent=1, ensure_ascii=False)))
-    summary = grade.grade_class(folder, lecture.name, workers=1)
-    yield Class(folder.root, dict(summary.results))
-    patch.undo()
+    with pytest.MonkeyPatch.context() as patch:  # a failure in here leaves nothing patched for other tests
+        patch.setattr(source, "CHECKS", root / "checks")
+        patch.setattr(project, "source_path", lambda _: path)
+        lecture = source.read(path)
+        build.course_directory(root / "class", [path], seed=None)
+        folder = ClassFolder(root / "class")
+        for name, case in CORPUS.items():
+            notebook = Notebook(lecture)
+            case.change(notebook)
+            place = folder.submission(name, lecture.name)
+            place.parent.mkdir(parents=True)
+            place.write_bytes(case.bytes(json.dumps(notebook.content, indent=1, ensure_ascii=False)))
+        summary = grade.grade_class(folder, lecture.name, workers=1)
+        yield Class(folder.root, dict(summary.results))
 
 
 def test_the_corpus_has_at_least_sixty_notebooks() -> None:
