@@ -334,8 +334,8 @@ def test_folders_that_an_ordinary_user_may_not_look_into_stop_nobody(
     course.assignment("gus", NAME).parent.mkdir()
     course.assignment("gus", NAME).symlink_to(closed / "x")
     TROUBLES["a link to too long a name for the lectures folder"](course, "hal")
-    course.feedback("hal", NAME).parents[1].mkdir()
-    course.feedback("hal", NAME).parent.symlink_to("a" * 300)
+    course.feedback("hal", NAME).parents[2].mkdir()
+    course.feedback("hal", NAME).parents[1].symlink_to("a" * 300)
     command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
     ran = subprocess.run(
         [*command, sys.executable, "-c", LOOK, tmp_path, NAME], cwd=project.ROOT, capture_output=True, text=True
