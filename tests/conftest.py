@@ -28,7 +28,7 @@ SLOW = [
     "setup/test_release.py",
     "setup/test_bootstrap.py",
     "setup/test_kernel.py",
-    "browser/test_hub.py",
+    "browser/test_jupyterhub.py",
     "browser/test_lab.py",
     "grading/test_engine.py",
     "grading/test_machines.py",

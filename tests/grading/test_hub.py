@@ -1,4 +1,4 @@
-"""What `course hub` writes, and what it refuses; tests/browser/test_hub.py brings the hub up."""
+"""What `course hub` writes, and what it refuses; tests/browser/test_jupyterhub.py brings the hub up."""
 
 from __future__ import annotations
 
