@@ -62,6 +62,7 @@ SLOW = [
     "grading/test_one_stops_nobody.py",
     "course/test_proving.py",
     "setup/test_benchmarks.py",
+    "grading/test_own_exercises.py",
     "unit/test_napkin_modules.py",
     "grading/test_pool.py",
     "grading/test_cgroup.py",
