@@ -108,6 +108,7 @@ assert x.dtype == torch.float32
 assert x.element_size() == 4  # bytes
 assert x.numel() == 4 * 8  # elements
 assert x.numel() * x.element_size() == 128  # bytes
+assert x.dtype.itemsize == 4  # bytes: a dtype knows its size, too
 
 # %% [markdown]
 r"""
@@ -137,9 +138,9 @@ assert (
 r"""
 > **Trap: GB or GiB?** This matrix takes 2.42 GB, or 2.25 GiB. Stanford's CS336
 > ([2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py)) says "2.3 GB". That number is
-> 2,304 MiB (1 MiB is $2^{20}$ bytes) divided by 1,000. Divided by 1,024, it would be GiB; divided by 1,000, it's
-> neither. Always write the unit, and check the order of magnitude as well. If you ever read "2.3 GB" for a 2,048 × 8,192
-> matrix, no mix-up of units explains it: that matrix takes 64 MiB, less than a thirtieth of that. Labels, too, are only
+> 2,304 MiB (1 MiB is $2^{20}$ bytes) divided by 1,000, which gives neither GB nor GiB. (To get GiB, divide by 1,024.)
+> Always write the unit, and check the order of magnitude as well. Suppose you read "2.3 GB" for a 2,048 × 8,192 matrix:
+> no mix-up of units explains that, since the matrix takes 64 MiB, less than a thirtieth of it. Labels, too, are only
 > approximate: for an "80 GB" H100, the command `nvidia-smi` reports 81,559 MiB, which is 85.5 GB.
 """
 
@@ -179,7 +180,7 @@ check("tensor_bytes")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>A tensor knows how many elements it has, and how many bytes one of them takes.</details>
-<details><summary>Hint 2</summary>The two methods are in the cell under <i>Counting bytes</i>; multiply what they return. A dtype knows its size, too: <code>dtype.itemsize</code>.</details>
+<details><summary>Hint 2</summary>The two methods are in the cell under <i>Counting bytes</i>; multiply what they return. Where <code>dtype</code> is given, its size takes the place of <code>x.element_size()</code>.</details>
 
 **Why it matters.** Every memory budget in this course, up to a 70-billion-parameter model on a thousand cards, is a sum
 of such terms: a number of elements times the bytes of one. The dtype decides the second factor, so no size means much
@@ -301,7 +302,7 @@ Write `bytes_copied(x, device, dtype)`. It returns how many bytes of *new* memor
 `.to` returns `x` itself; otherwise enough for every element of `x`, since the copy stores each one separately even
 where `x` is a view that repeats a row. Work it out without making that copy or another tensor of its size, since
 `device` may be one that this machine doesn't have. Like `x.device`, the argument `device` includes the card's index
-(`cuda:0`). It's `meta` only if `x` is on the meta device, too.
+(`cuda:0`). If it's `meta`, `x` is already there, and `dtype` is its own.
 """
 
 

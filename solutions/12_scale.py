@@ -228,7 +228,7 @@ your `ring_bytes`: the operating system counts the bytes that pass between our t
 
 # %%
 def sent_by(group: Group) -> list[int | None]:
-    """Bytes that the kernel saw leave this process, for three collectives of a million numbers."""
+    """Bytes that the operating system saw leave this process, for three collectives of a million numbers."""
     x, sent = torch.ones(1_000_000, device=group.device), []
     for collective in (group.all_reduce, group.all_gather, group.reduce_scatter):
         before = wire_bytes()
@@ -389,9 +389,9 @@ def tree_sum(vectors: list[Tensor]) -> tuple[Tensor, int]:
 
 
 for n in (1, 2, 5, 8, 1_000, 1_024):
-    summed, rounds = tree_sum([torch.full((3,), float(rank)) for rank in range(n)])
+    summed, tree_rounds = tree_sum([torch.full((3,), float(rank)) for rank in range(n)])
     assert summed.tolist() == 3 * [n * (n - 1) / 2]
-    assert rounds == math.ceil(math.log2(n))
+    assert tree_rounds == math.ceil(math.log2(n))
 
 # %% [markdown]
 r"""
@@ -913,14 +913,14 @@ reconcile("sent for one block, forward and backward", guess, predicted, "B")
 r"""
 The weights, the gradients, the optimizer state and the block's intermediate activations ($8d$ numbers per row) are
 halved. Only the residual stream (the vector to which each block adds its output) is kept in full on every rank, $d$
-numbers per row. (Here that's one tensor: the error, output minus target, which the loss saves for its backward pass.)
-You pay with two all-reduces in *every* block, one of activations and one of their gradients, and all ranks wait while
-these travel. Data parallelism sends only once per step, and can hide that behind the backward pass. So tensor
-parallelism belongs where the interconnect, the connection between the cards, is fastest. Llama 3 405B's cluster had
-**NVLink**, NVIDIA's direct connection between GPUs, within each server of eight, and Ethernet between servers, with 400
-Gbit/s for each GPU (The Llama 3 Herd of Models, section 3.3.1). **InfiniBand**, on which the smaller Llama 3 models
-were trained, is another kind of network between servers, and like Ethernet it has only a fraction of NVLink's
-bandwidth.
+numbers per row. (In this example that's one tensor. The blocks' inputs are data and don't count, as in lecture 11, but
+the loss saves the difference between the last block's output and the target.) You pay with two all-reduces in *every*
+block, one of activations and one of their gradients, and all ranks wait while these travel. Data parallelism sends only
+once per step, and can hide that behind the backward pass. So tensor parallelism belongs where the interconnect, the
+connection between the cards, is fastest. Llama 3 405B's cluster had **NVLink**, NVIDIA's direct connection between
+GPUs, within each server of eight, and Ethernet between servers, with 400 Gbit/s for each GPU (The Llama 3 Herd of
+Models, section 3.3.1). **InfiniBand**, on which the smaller Llama 3 models were trained, is another kind of network
+between servers, and like Ethernet it has only a fraction of NVLink's bandwidth.
 
 *Try it yourself:* at what batch size does one divided block send more than plain data parallelism does for its weights?
 

@@ -804,7 +804,7 @@ pass, a third of a step's FLOPs (lecture 06), so all these batches together take
 \approx 27$ steps.
 
 **Predict.** By what factor is a step in mixed precision faster than one in `float32`? (Section 2 printed both rates for
-one large product.)
+one large product. But a step consists of more than products, and on a CPU the factor may even be below 1.)
 """
 
 # %%
@@ -1039,8 +1039,9 @@ time, and returns the old and new ids together, `[b, t + count]`.
   each block from `norm_1`, `attention.qkv`, `attention.out`, `norm_2`, `up` and `down`. Call only these parts, never the
   model, a block or its attention as a whole. `heads` is the number of attention heads.
 - Each token passes through each layer only once, except for the last token, which passes through none: its logits
-  aren't needed. To make this possible, replace the class below with your `KVCache` from exercise 13.2, or keep the keys
-  and values in some other way. The cache is on the model's device and in its floating-point dtype, whatever they are.
+  aren't needed. To make this possible, replace the class below with your `KVCache` from exercise 13.2, or delete it and
+  keep the keys and values in some other way. The cache is on the model's device and in its floating-point dtype,
+  whatever they are.
 
 `ids` is `int64`, has at least one row and one column, and isn't changed. `count` may be 0, and $t$ + `count` − 1 is at
 most the number of positions. Don't record anything for a backward pass, and leave gradient recording as you found it,
@@ -1268,8 +1269,8 @@ for way, rate in rates.items():
 # %% [markdown]
 r"""
 Your cache adds a few small operations to each layer, so expect slightly fewer tokens per second than estimated from the
-two passes. In a model this small, even a pass over one token is mostly overhead (lecture 13). The larger the model and
-the longer its context, the more a cache helps.
+two passes, and far fewer if another program takes the processor in between. In a model this small, even a pass over one
+token is mostly overhead (lecture 13). The larger the model and the longer its context, the more a cache helps.
 
 But the cache is of no use beyond the end of the context. A loop without a cache could go on by passing only the last
 $T$ tokens. With each new token, all the others then move to another position, so their keys and values change, and
@@ -1309,9 +1310,9 @@ assert 1 / 50 < run_seconds / planned_seconds < 50
 
 # %% [markdown]
 r"""
-If the seconds are off, another program was probably running during the rehearsal or the run, or the device got hot and
-slowed down. Close other programs and repeat the rehearsal and the run: on an idle machine, plan and measurement agree
-within 20%.
+If the seconds are off, another program was probably running during the rehearsal (then the run was faster than planned)
+or the run (then it was slower), or the device got hot and slowed down. Close other programs and repeat the rehearsal
+and the run: on an idle machine, plan and measurement agree within 20%.
 
 ### Exercise 14.6 · Discrepancies (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
