@@ -127,7 +127,9 @@ says *predict*, and solve the exercises as you meet them: each one shows right a
 |:--|:--|--:|:--|
 {rows}
 
-● is an exercise whose visible checks pass. Times are for reading and solving; no later lecture needs what is optional.
+● is an exercise whose visible checks pass. An exercise's heading says how hard it is, ★ to ★★★, and whether it's
+*essential*: do those first if you're short of time, since they carry the main ideas. Times are for reading and solving;
+no later lecture needs what is optional.
 The [glossary](glossary.md) has each term that the lectures define. This page is written when JupyterLab starts; your
 progress and your guesses stay in files on this machine.
 """
