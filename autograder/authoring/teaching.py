@@ -24,7 +24,8 @@ from . import checks
 
 QUESTIONS = (3, 5)  # to discuss, at least and at most, for each lecture
 _HEADING = re.compile(
-    r"^### Exercise (\d+\.\d+) · ((?:(?!&nbsp;).)+?)( \(optional\))? &nbsp; (★[★☆]{2}) &nbsp; (essential &nbsp; )?(\d+) minutes$",
+    r"^### Exercise (\d+\.\d+) · ((?:(?!&nbsp;).)+?)( \(optional\))? &nbsp; "
+    r"(★[★☆]{2}) &nbsp; (essential &nbsp; )?(\d+) minutes$",
     re.MULTILINE,
 )
 _EXERCISE = re.compile(r"\bexercises?\s+(\d+\.\d+)(?:\s+and\s+(\d+\.\d+))?", re.IGNORECASE)
