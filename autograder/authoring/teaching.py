@@ -298,7 +298,9 @@ def page(kit: Kit, lectures: Sequence[Topic]) -> str:
     for topic in lectures:
         stated = {name for each in topic.exercises for name in each.after}
         after = [f"**{name[:2]}**" if name in stated else name[:2] for name in topic.after]
-        lines += [f"| {_link(topic)} | {topic.minutes} min | {_minutes(topic.optional)} | {', '.join(after) or '–'} |"]
+        lines += [
+            f"| {_link(topic)} | {_minutes(topic.minutes)} | {_minutes(topic.optional)} | {', '.join(after) or '–'} |"
+        ]
     for topic in lectures:
         lines += ["", f"## {topic.title}", ""]
         lines += ["| exercise | importance | difficulty | minutes | builds on | cells that need it |"]
@@ -327,7 +329,7 @@ def _syllabus(syllabus: Syllabus, topics: dict[str, Topic]) -> Iterator[str]:
         minutes = sum(map(syllabus.minutes, lectures))
         optional = _minutes(sum(topic.optional for topic in lectures))
         links = "<br>".join(map(_link, lectures))
-        yield f"| {number} | {links} | {'<br>'.join(due)} | {minutes // 60} h {minutes % 60:02} | {optional} |"
+        yield f"| {number} | {links} | {'<br>'.join(due)} | {minutes // 60}\u00a0h\u00a0{minutes % 60:02} | {optional} |"
     yield ""
 
 
@@ -348,7 +350,7 @@ def _link(topic: Topic) -> str:
 
 
 def _minutes(minutes: int) -> str:
-    return f"{minutes} min" if minutes else ""
+    return f"{minutes}\u00a0min" if minutes else ""
 
 
 def _plain(sentence: str) -> str:
