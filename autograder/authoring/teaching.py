@@ -329,7 +329,8 @@ def _syllabus(syllabus: Syllabus, topics: dict[str, Topic]) -> Iterator[str]:
         minutes = sum(map(syllabus.minutes, lectures))
         optional = _minutes(sum(topic.optional for topic in lectures))
         links = "<br>".join(map(_link, lectures))
-        yield f"| {number} | {links} | {'<br>'.join(due)} | {minutes // 60}\u00a0h\u00a0{minutes % 60:02} | {optional} |"
+        time = f"{minutes // 60}\u00a0h\u00a0{minutes % 60:02}"
+        yield f"| {number} | {links} | {'<br>'.join(due)} | {time} | {optional} |"
     yield ""
 
 
