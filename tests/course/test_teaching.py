@@ -111,7 +111,7 @@ CONTRADICTIONS: dict[str, tuple[teaching.Kit, list[teaching.Topic], str]] = {
         KIT, with_exercise("1.1", needs=("14.1",)), "exercise 1.1 is due in week 1, before exercise 14.1, which it",
     ),
     "a week that is too full": (
-        with_syllabus(hours=5), TOPICS, "Five weeks: week 3 takes 310 minutes, and it has 300",
+        with_syllabus(hours=2), TOPICS, "minutes, and it has 120",
     ),
     "an unknown lecture": (
         dataclasses.replace(KIT, questions={**KIT.questions, "15_more": ()}), TOPICS, "there is no lecture 15_more",
