@@ -6,7 +6,7 @@ import os
 import secrets
 import sys
 import webbrowser
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -785,7 +785,7 @@ def _own(class_folder: Path) -> Path:
 
 @app.command()
 def notebooks(class_folder: _Class = None) -> None:
-    """Build notebooks, checks and docs/coverage.md from solutions/.
+    """Build notebooks, checks, docs/coverage.md and docs/teaching.md from solutions/.
 
     Writes the instructors' notebooks into build/source/, the students' into notebooks/ and course_utils/checks/. The
     same sources give the same bytes. With --class, only makes the checks of that class's own lectures, beside them.
@@ -800,6 +800,8 @@ def notebooks(class_folder: _Class = None) -> None:
         lectures = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
         page = coverage_table.page(coverage_table.wanted(project.ITEMS), lectures)
         project.COVERAGE.write_text(page, encoding="utf-8")
+        if _write_teaching(lectures):
+            console.print("docs/teaching.md stays as it was: `course teaching` says why")
         for path in build.students_notebooks(progress=lambda name: console.print(f"building {name}")):
             console.print(f"  {path.relative_to(project.ROOT)}")
 
@@ -897,6 +899,31 @@ def coverage() -> None:
     console.print(f"{project.COVERAGE.relative_to(project.ROOT)}: {len(found)} problems")
     if found:
         raise typer.Exit(1)
+
+
+@app.command()
+def teaching() -> None:
+    """Write docs/teaching.md: syllabi, mistakes to explain, questions to discuss.
+
+    Exits with 1 if solutions/teaching.toml and the lectures contradict each other.
+    """
+    with _plain_errors():
+        found = _write_teaching([source.read(path) for path in source.lectures(project.SOLUTIONS)])
+    for problem in found:
+        console.print(f"• {problem}", markup=False, highlight=False)
+    console.print(f"{project.TEACHING.relative_to(project.ROOT)}: {len(found)} problems")
+    if found:
+        raise typer.Exit(1)
+
+
+def _write_teaching(lectures: Sequence[source.Lecture]) -> list[str]:
+    """Write the page, unless something is wrong; return what that is."""
+    from autograder.authoring import teaching as kit  # with PyTorch
+
+    topics, by_hand = kit.topics(lectures), kit.read(project.KIT)
+    if not (found := kit.problems(by_hand, topics)):
+        project.TEACHING.write_text(kit.page(by_hand, topics), encoding="utf-8")
+    return found
 
 
 @app.command()

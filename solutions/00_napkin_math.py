@@ -21,10 +21,11 @@ a rough one, and keep going: the next cell puts it next to the result. A guess t
 at. Your guesses stay on your machine, in a file called `predictions.json`, and at the end of the lecture you'll see
 them all in one picture.
 
-Exercises are rated ★ to ★★★, with a rough time in minutes for each. Write your code where it says `# YOUR CODE HERE`.
-The cell below it tries your code on a few cases and tells you what went wrong if it recognizes the mistake; if you
-submit the notebook, an automatic grader tries many more. *Validate* in the toolbar runs all the checks at once.
-Everything runs on a laptop, and the same notebooks use a GPU if you have one.
+Exercises are rated ★ to ★★★, with a rough time in minutes for each. If you're short of time, do those marked
+*essential* first: they carry the main ideas. Write your code where it says `# YOUR CODE HERE`. The cell below it tries
+your code on a few cases and tells you what went wrong if it recognizes the mistake; if you submit the notebook, an
+automatic grader tries many more. *Validate* in the toolbar runs all the checks at once. Everything runs on a laptop,
+and the same notebooks use a GPU if you have one.
 """
 
 # %%
@@ -230,7 +231,7 @@ facts.table(*reached)
 
 # %% [markdown]
 r"""
-### Exercise 0.1 · How many days &nbsp; ★☆☆ &nbsp; 5 minutes
+### Exercise 0.1 · How many days &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
 Write `training_days(parameters, tokens, devices, peak_flops, mfu)`. It returns how many days the training takes by the
 formula above, unrounded. `peak_flops` is the dense peak of *one* device (here, a GPU) in FLOP/s, and `mfu` is a
@@ -342,7 +343,7 @@ formula that predicts how good a model will be from its size, its training data 
 to theirs, it's best to use roughly *20 tokens per parameter*, so the model and the data should both grow with the
 *square root* of the budget.
 
-### Exercise 0.2 · Model and data for a budget &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 0.2 · Model and data for a budget &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `compute_optimal(flops, tokens_per_parameter)`. It returns the pair `(parameters, tokens)` for which $6 \, N \, D
 = $ `flops` and $D = $ `tokens_per_parameter` $\cdot\, N$, unrounded. By default there are 20 tokens per parameter. Both
@@ -505,7 +506,7 @@ r"""
 Sixteen again! The master copy uses up what the parameters and gradients save. As far as these numbers go, *mixed
 precision saves time, not memory*.
 
-### Exercise 0.3 · Bytes per parameter &nbsp; ★☆☆ &nbsp; 10 minutes
+### Exercise 0.3 · Bytes per parameter &nbsp; ★☆☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `bytes_per_parameter(parameters, gradients, optimizer, state, master)` for any such recipe. `parameters`,
 `gradients`, `state` and `master` are names of dtypes, as PyTorch calls number formats: `"float32"` (4 bytes),
@@ -581,7 +582,7 @@ r"""
 The H100 has about 7% more memory than the label says, but the driver and PyTorch keep some of that for themselves. Plan
 with the label, in GB, and treat whatever is left of the extra 7% as your reserve.
 
-### Exercise 0.4 · The largest model &nbsp; ★☆☆ &nbsp; 5 minutes
+### Exercise 0.4 · The largest model &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
 Write `largest_model(devices, memory_gb, bytes_per_parameter, sharded)`. It returns how many parameters fit. You may
 round the result to a whole number or leave it as it is. `memory_gb` is the memory of *one* device as printed on its

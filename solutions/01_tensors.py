@@ -153,7 +153,7 @@ assert round(2**30 / 10**9, 2) == 1.07
 
 # %% [markdown]
 r"""
-### Exercise 1.1 · How many bytes? &nbsp; ★☆☆ &nbsp; 5 minutes
+### Exercise 1.1 · How many bytes? &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
 Write `tensor_bytes(x, dtype)`. It returns how many bytes the elements of `x` take. If a `dtype` is given, return how
 many they would take in that dtype, without making such a tensor; by default `dtype` is `None`, which means the dtype
@@ -296,7 +296,7 @@ assert half is not x and not memory.same_storage(half, x)
 
 # %% [markdown]
 r"""
-### Exercise 1.2 · What does `.to` copy? &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 1.2 · What does `.to` copy? &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `bytes_copied(x, device, dtype)`. It returns how many bytes of *new* memory `x.to(device, dtype)` fills: zero if
 `.to` returns `x` itself; otherwise enough for every element of `x`, since the copy stores each one separately even
@@ -674,7 +674,7 @@ assert leaky[0, 3] == 0.25
 
 # %% [markdown]
 r"""
-### Exercise 1.5 · The causal mask, and a window &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 1.5 · The causal mask, and a window &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `causal_mask(t, window)`. It returns a Boolean matrix of shape `[t, t]` in which entry `[query, key]` is `True` if
 that query may see that key. A query may see itself and everything before it. Some models, such as Gemma 2

@@ -247,7 +247,7 @@ r"""
 *Try it yourself:* convert 0.1, 1 and 300 to `float8_e5m2`, as we did above with `float8_e4m3fn`. Which of the two
 formats comes closer, and which has enough range for 3,000?
 
-### Exercise 2.1 · A decoder &nbsp; ★★★ &nbsp; 25 minutes
+### Exercise 2.1 · A decoder &nbsp; ★★★ &nbsp; essential &nbsp; 25 minutes
 
 Write `decode(bits, exponent_bits, mantissa_bits, finite=False)`. It returns the number that a bit pattern represents,
 in any format that follows this layout. `bits` is an integer of exactly `1 + exponent_bits + mantissa_bits` bits: first
@@ -468,7 +468,7 @@ r"""
 *Try it yourself:* how far can you go below `2.0**-126` in `bfloat16` before you reach 0? Find out with
 `torch.tensor(…, dtype=…)`, then compare with `limits`.
 
-### Exercise 2.3 · What survives? &nbsp; ★☆☆ &nbsp; 5 minutes
+### Exercise 2.3 · What survives? &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
 Write `survives(values, dtype)`. For each value, it says whether a conversion to `dtype` (`float16`, `bfloat16` or
 `float32`) leaves it finite and doesn't turn it into 0. A 0 has nothing to lose and survives; a value that's already
@@ -544,7 +544,7 @@ assert (top.view(torch.int16) + 1).view(torch.bfloat16) == math.inf  # the next 
 
 # %% [markdown]
 r"""
-### Exercise 2.4 · Mind the gap &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 2.4 · Mind the gap &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write `gap(x, dtype)`. Round `x` to the nearest number that `dtype` can represent, and return the distance from there to
 the next larger one. `x` is a Python float, 0 or positive, and it rounds to a number below the largest one of the dtype.

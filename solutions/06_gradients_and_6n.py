@@ -532,7 +532,7 @@ r"""
 *Try it yourself:* what happens if you write `g2 @ w2`, without the `.T`? If `k` were equal to `d`, you'd get no error,
 just a wrong gradient. (That's why the sizes in tests should all differ.)
 
-### Exercise 6.3 · Gradients by hand &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 6.3 · Gradients by hand &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write `gradients_by_hand(x, w1, w2)`. It returns the pair `(gradient of w1, gradient of w2)` for
 $\text{loss} = \operatorname{mean}\big((x\, w_1\, w_2)^2\big)$, each in the shape and dtype of its weights. Use `@` or
@@ -805,7 +805,7 @@ assert share < 1e-5
 
 # %% [markdown]
 r"""
-### Exercise 6.5 · What the backward pass costs &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 6.5 · What the backward pass costs &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Often, only part of a model is trained, and the rest is *frozen*. Write
 `backward_flops(tokens, widths, trainable, input_needs_grad)`. It returns the FLOPs of the backward pass of a chain of
@@ -1082,7 +1082,7 @@ product, so they add nothing to our count, although they take time.
 `layer.router(x).topk(2).indices.flatten().bincount()`. If each expert were on a GPU of its own, which one would
 determine how long a step takes?
 
-### Exercise 6.6 · Better than 6N &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 6.6 · Better than 6N &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write two functions for a *dense* Transformer language model (one without experts) whose parameters are all trained,
 without recomputation.

@@ -381,7 +381,7 @@ assert abs(wrong / right / math.sqrt(16_384 / 32) - 1) < 0.02  # 22.6
 r"""
 *Try it yourself:* which `nonlinearity=` turns `nn.init.kaiming_normal_` into LeCun's rule?
 
-### Exercise 7.1 · Three initializers &nbsp; ★☆☆ &nbsp; 5 minutes
+### Exercise 7.1 · Three initializers &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
 Write `init_std(kind, fan_in, fan_out)`. It returns the std of the weights for the kinds `"lecun"`, `"glorot"` and
 `"kaiming"` (forward, for ReLU), as a Python float computed in full precision (a different rounding of the last digit is
@@ -551,7 +551,7 @@ flowchart LR
   X["x<br/>[B, dim]"] --> A["layers.0<br/>[dim, dim]"] --> D["…"] --> F["final<br/>[dim, 1]"] --> Y["one number each<br/>[B]"]
 ```
 
-### Exercise 7.3 · Linear, and Cruncher &nbsp; ★★☆ &nbsp; 20 minutes
+### Exercise 7.3 · Linear, and Cruncher &nbsp; ★★☆ &nbsp; essential &nbsp; 20 minutes
 
 Write two modules.
 
@@ -1006,7 +1006,7 @@ it. In the backward direction each sum runs over the *outputs* of the layer:
 
 $$g_{l-1} = \text{fan\_out}_l \cdot \sigma_l^2 \cdot \tfrac12\, g_l .$$
 
-### Exercise 7.6 · There and back &nbsp; ★★★ &nbsp; 25 minutes
+### Exercise 7.6 · There and back &nbsp; ★★★ &nbsp; essential &nbsp; 25 minutes
 
 Write two functions. A chain of one or more linear layers turns `widths[0]` numbers into `widths[1]`, these into
 `widths[2]`, and so on. Layer $i$ (from 0) has weights of mean 0 and std `weight_stds[i]`, which is positive. With

@@ -157,7 +157,7 @@ skip them.
 gradients, section 2), and take a step with a gradient of ones. How far does it move in a second step, after each kind
 of `zero_grad`?
 
-### Exercise 8.1 · SGD &nbsp; ★☆☆ &nbsp; 10 minutes
+### Exercise 8.1 · SGD &nbsp; ★☆☆ &nbsp; essential &nbsp; 10 minutes
 
 Write the `step` method of `SGD`: for each group and each of its parameters that has a gradient, subtract the *group's
 current* learning rate times the gradient, even if the parameter was frozen after its gradient was computed. Leave a
@@ -585,7 +585,7 @@ a real gradient, Adam divides the decay by that gradient's size, so weights with
 **AdamW** (Loshchilov and Hutter, 2017) is Adam with decoupled weight decay, which shrinks all weights by the same
 factor.
 
-### Exercise 8.3 · AdamW &nbsp; ★★★ &nbsp; 20 minutes
+### Exercise 8.3 · AdamW &nbsp; ★★★ &nbsp; essential &nbsp; 20 minutes
 
 Write the `step` method of `AdamW`. For each parameter with a gradient: first shrink it,
 $p \leftarrow p \cdot (1 - \text{lr} \cdot \text{weight\_decay})$; then take Adam's step, with the formulas above.
@@ -1004,7 +1004,7 @@ r"""
 *Try it yourself:* how many bytes do `nn.SiLU`, `nn.Sigmoid` and `nn.Dropout(0.5)` keep? Guess first: what does the
 derivative of each need?
 
-### Exercise 8.5 · Four kinds of memory &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 8.5 · Four kinds of memory &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write `training_bytes(batch, width, layers, moments, counter)`. It returns the bytes of each kind in a training step of
 the chain above (`layers` layers of `width` × `width`, possibly none; a head of `width` × 1; no biases, no activation

@@ -373,7 +373,7 @@ source, so every batch after the first changes. That's why batches should have t
 > that it may safely write to. Make that copy *after* you've picked the windows: `tokens.astype(np.int64)` would read
 > the whole file into memory, at eight bytes per token.
 
-### Exercise 9.2 · A batch &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 9.2 · A batch &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write `get_batch(tokens, batch, context, generator)`. It returns inputs and targets, two int64 tensors of shape
 `[batch, context]`. `tokens` is a one-dimensional array of any size, any integer dtype and either byte order, and it's
@@ -984,7 +984,7 @@ r"""
 So a training loop should check its loss *before* the update, and stop if it's not finite. (On a GPU this isn't free,
 because Python has to wait for the number. If you keep an older checkpoint, it's enough to check every few steps.)
 
-### Exercise 9.5 · The training loop &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 9.5 · The training loop &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write `train(model, optimizer, next_batch, loss_fn, lr_at, steps)`, and use every argument. All parameters in
 `optimizer` belong to `model`. For each number in `steps` (a `range`, which needn't start at 0):
@@ -1545,7 +1545,7 @@ same folder, because another one might be on a different file system, and a rena
 > To make sure that your own files load without it, put only tensors, numbers, text, lists, tuples and dictionaries into
 > them.
 
-### Exercise 9.7 · Save and resume &nbsp; ★★★ &nbsp; 25 minutes
+### Exercise 9.7 · Save and resume &nbsp; ★★★ &nbsp; essential &nbsp; 25 minutes
 
 Write two functions. `save_checkpoint(path, model, optimizer, step, generator)` writes everything that the run needs to
 continue: the model, the optimizer, the number of the next step, the state of `generator` (which draws the batches) and

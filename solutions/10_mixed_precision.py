@@ -166,7 +166,7 @@ An update $u$ is added to a weight $w$. If $u$ is less than half the gap between
 then $w + u$ rounds back to $w$: the update is lost to rounding. We'll say that it's *swallowed*. (Numerical analysts
 call this *swamping*.)
 
-### Exercise 10.1 · The largest swallowed update &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 10.1 · The largest swallowed update &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write `largest_swallowed_update(w, dtype)`. It returns the largest number $u$ representable in `dtype` for which
 `w + u`, rounded to `dtype`, is still `w`. Return it as a Python float or as a 0-dimensional tensor. `dtype` is
@@ -304,7 +304,7 @@ r"""
 An update that's too small for the 16-bit weight isn't lost: it adds up in the master weight until the rounded weight
 changes.
 
-### Exercise 10.2 · Training with master weights &nbsp; ★★★ &nbsp; 20 minutes
+### Exercise 10.2 · Training with master weights &nbsp; ★★★ &nbsp; essential &nbsp; 20 minutes
 
 Write `train_with_master_weights(model, make_optimizer, batches, loss_of)`. `model` is in `float32` at first; train it
 like this:
@@ -824,7 +824,7 @@ training. So the program *searches* for it, which is called *dynamic loss scalin
 - *Overflow* (some gradient is infinite or NaN): *skip* this step, and halve the factor.
 - *No overflow* for a number of steps in a row: double it. If that's too much, only one more step is skipped.
 
-### Exercise 10.4 · A loss scaler &nbsp; ★★★ &nbsp; 20 minutes
+### Exercise 10.4 · A loss scaler &nbsp; ★★★ &nbsp; essential &nbsp; 20 minutes
 
 Write the class `LossScaler(factor, growth_interval)`. It has two attributes: `factor`, the current factor, a float; and
 `good_steps`, the number of successful steps in a row since the factor last changed, 0 at first.

@@ -197,7 +197,7 @@ r"""
 The activations shrink to an eighth, but the sum shrinks much less: parameters, gradients and optimizer state take the
 same space whatever the batch size.
 
-### Exercise 11.1 · accumulate &nbsp; ★☆☆ &nbsp; 15 minutes
+### Exercise 11.1 · accumulate &nbsp; ★☆☆ &nbsp; essential &nbsp; 15 minutes
 
 Write `accumulate(model, loss, x, y, size)`. It computes the gradients of `loss(model(x), y)` without ever passing more
 than `size` rows through the model at a time, or keeping the activations of more than one microbatch. `loss` returns the
@@ -303,7 +303,7 @@ assert three.grad is not None and three.grad.item() == 6.0
 
 # %% [markdown]
 r"""
-### Exercise 11.2 · Checkpoint &nbsp; ★★★ &nbsp; 25 minutes
+### Exercise 11.2 · Checkpoint &nbsp; ★★★ &nbsp; essential &nbsp; 25 minutes
 
 Write the two methods of `Checkpoint` so that `Checkpoint.apply(block, x)` returns `block(x)`, gives `x` and the block's
 parameters the same gradients as `block(x)` itself would, and keeps nothing but `x` between the two passes: no copy, no

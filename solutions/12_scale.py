@@ -175,7 +175,7 @@ guess = None  # bytes, with two ranks
 
 # %% [markdown]
 r"""
-### Exercise 12.1 · What a ring sends, and how long it takes &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 12.1 · What a ring sends, and how long it takes &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write two functions. `collective` is `"all_reduce"`, `"reduce_scatter"` or `"all_gather"`. `size` is the number of bytes
 in the whole vector: for `all_reduce` and `reduce_scatter` the one that each rank puts in, for `all_gather` the one that
@@ -464,7 +464,7 @@ guess = None  # GB on each card at stage 3
 
 # %% [markdown]
 r"""
-### Exercise 12.2 · zero_bytes &nbsp; ★☆☆ &nbsp; 10 minutes
+### Exercise 12.2 · zero_bytes &nbsp; ★☆☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `zero_bytes(parameters, ranks, stage, recipe)`, which returns the bytes on each rank, by kind. `recipe` gives the
 bytes per *parameter* for each kind: it is a dict with the keys `"parameters"`, `"gradients"` and `"state"` (which
@@ -532,7 +532,7 @@ eight_cards.predicted("Llama 3.1 8B at stage 3 on each of eight cards")
 
 # %% [markdown]
 r"""
-### Exercise 12.3 · ShardedAdamW &nbsp; ★★★ &nbsp; 25 minutes
+### Exercise 12.3 · ShardedAdamW &nbsp; ★★★ &nbsp; essential &nbsp; 25 minutes
 
 Write the `step` method of `ShardedAdamW`, an AdamW whose state is divided among the ranks. Everything it needs is set
 up for you. All parameters are joined into one vector, which is padded to a multiple of `group.size`; `self.part` is a
@@ -1103,7 +1103,7 @@ backward pass, the gradients make the same two trips. Each trip is an **all-to-a
 has into $n$ parts, keeps one, and sends one to each other card. (We leave out the gradients of all parameters outside
 the experts: they are averaged as in plain data parallelism.)
 
-### Exercise 12.6 · How fast must the link be? &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 12.6 · How fast must the link be? &nbsp; ★★☆ &nbsp; 20 minutes
 
 Write two functions. `kind` is a name from the table, and `model` is a dict with $N$, $A$, $L$, $d$ and $k$ as
 `"parameters"`, `"active"`, `"layers"`, `"width"` and `"used"`. `tokens` is the number of tokens that a card processes

@@ -211,7 +211,7 @@ keep less:
   the keys and values of all heads can be computed. One more vector of $r$ numbers, shared by all heads, encodes the
   position. That's $c + r$ numbers, without the factor of 2 (DeepSeek-V2, 2024, arXiv:2405.04434).
 
-### Exercise 13.1 · The bytes of a cache &nbsp; ★☆☆ &nbsp; 10 minutes
+### Exercise 13.1 · The bytes of a cache &nbsp; ★☆☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `kv_cache_bytes(kind, layers, heads, size, batch, context, number_bytes)`, which returns the bytes of the whole
 cache, for `batch` sequences of `context` tokens. `kind` is `"multi-head"`, `"grouped-query"`, `"multi-query"` or
@@ -354,7 +354,7 @@ r"""
 Now write the cache. A simple one would append to its tensors with `torch.cat`, but that copies the whole cache for each
 new token. Instead, you'll reserve the memory first, and write each token into the next free slot.
 
-### Exercise 13.2 · The cache, and attention through it &nbsp; ★★★ &nbsp; 25 minutes
+### Exercise 13.2 · The cache, and attention through it &nbsp; ★★★ &nbsp; essential &nbsp; 25 minutes
 
 Write `KVCache`, the cache of *one* layer. The constructor takes `batch`, `kv_heads`, `capacity` (the number of tokens
 that each sequence has room for), `size` (the length of a head's vectors), `dtype` and `device`. It makes two tensors of
@@ -556,7 +556,7 @@ things take time:
 Arithmetic and memory work at the same time, so the slower one determines how long the pass takes. This is the roofline
 of lecture 05 again. There it was an upper bound on the speed; here it's a lower bound on the time.
 
-### Exercise 13.4 · How long a pass takes &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 13.4 · How long a pass takes &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write `forward_seconds(model, batch, new, context, peak, bandwidth)`, which returns the seconds that the slower of the
 two takes, arithmetic or memory. `peak` is in FLOP/s and `bandwidth` in bytes per second. `model` is a dict:

@@ -214,7 +214,7 @@ twice as many in the backward pass. (By convention, we also count the half of th
 the scores that a fused backward pass recomputes.) Norms, GELU and softmax aren't matrix products, so they aren't
 counted.
 
-### Exercise 14.1 · Parameters, and FLOPs per token &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 14.1 · Parameters, and FLOPs per token &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write `plan_work(layers, width, context, vocabulary)`. It returns a dict with the number of `"parameters"` and the
 `"FLOPs per token"` of the forward and backward pass together. Both must be exact integers.
@@ -298,7 +298,7 @@ autocast: in `float32` the weights themselves are used, and there's no copy. The
 with 4 bytes throughout. There's no $T^2$ in either table, because we'll use fused attention, which doesn't store the
 attention weights.
 
-### Exercise 14.2 · Bytes by kind &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 14.2 · Bytes by kind &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write `plan_bytes(parameters, layers, width, heads, context, vocabulary, batch, mixed)`. It returns a dict with the
 bytes of `"parameters"`, `"gradients"`, `"optimizer state"` (AdamW's, without its step counters) and `"activations"`
@@ -446,7 +446,7 @@ From ids to logits, the model is a simple sequence of steps, and you'll write mo
 A token's vector, on its way from the embedding to the last norm, is the *residual stream*: each part adds its output to
 the vector, and none replaces it. So gradients have a direct path back through any number of layers (lecture 07).
 
-### Exercise 14.3 · Attention &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 14.3 · Attention &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 
 Write the module `Attention`. It has two linear layers without bias, `qkv` (width → 3 · width) and `out` (width →
 width), made by `nn.Linear`, and nothing else to train or to store. The outputs of `qkv` are, in this order, all
@@ -520,7 +520,7 @@ class Block(nn.Module):
 
 # %% [markdown]
 r"""
-### Exercise 14.4 · The whole model &nbsp; ★★☆ &nbsp; 20 minutes
+### Exercise 14.4 · The whole model &nbsp; ★★☆ &nbsp; essential &nbsp; 20 minutes
 
 Write the model, `Transformer(vocabulary, context, width, blocks)`. It has two tables, `tokens` (the token embedding)
 and `places` (the positional embedding), both `nn.Embedding`; the `blocks` that it's given (any iterable of modules: a
@@ -1024,7 +1024,7 @@ training loss is lower, because it's a mean over the first steps, in which the l
 
 What has the model learned? Let's have it write.
 
-### Exercise 14.5 · Generate text with your cache &nbsp; ★★★ &nbsp; 20 minutes
+### Exercise 14.5 · Generate text with your cache &nbsp; ★★★ &nbsp; 25 minutes
 
 The model of lecture 13 was ready for a cache. Yours isn't: it always starts at position 0, and its attention sees only
 the tokens that you pass. So you'll write a second forward pass, which runs the parts of the trained model one by one,
