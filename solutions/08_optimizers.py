@@ -408,7 +408,7 @@ That's a factor of 29 from the position of one parenthesis. Gradients of that si
 section 8, more than a fifth are smaller still. A learning rate that was tuned for one version may not work for the
 other.
 
-### Exercise 8.2 · AdaGrad (optional) &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 8.2 · AdaGrad (optional) &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write the `step` method of `AdaGrad`, with a positive $\varepsilon$ outside the root. Keep the sum of the squared
 gradients of parameter `p` in `self.state[p]["sum"]`: a tensor with the shape, dtype and device of `p`, and the only one
@@ -1778,7 +1778,7 @@ factored, so for biases and norms Adafactor keeps the full average.)
 *Try it yourself:* run Lion in the narrow valley, `go_down(lambda p: Lion(p, lr=0.1))`. How far does it move in each
 step, at the start and near the minimum?
 
-### Exercise 8.7 · How much memory is left? (optional) &nbsp; ★☆☆ &nbsp; 5 minutes
+### Exercise 8.7 · How much memory is left? (optional) &nbsp; ★☆☆ &nbsp; 8 minutes
 
 Write `room_left(shapes, memory)`. For each of six optimizers, it returns how many of the `memory` bytes are left for
 activations when a model whose parameters have these shapes is trained in float32. Parameters, gradients and state are

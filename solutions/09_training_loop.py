@@ -325,8 +325,8 @@ r"""
 A text of $N$ tokens has $N - T$ windows, starting at $0, \dots, N - T - 1$.
 
 > **Trap: four mistakes and a risk.** Here's the kind of function you may find in lecture notes. It runs, and its result
-> looks like a batch. Four things are wrong with it, and a fifth is risky. Find them, then open the folded cell below
-> it, which shows the four.
+> looks like a batch. Four things are wrong with it (two of them you can only see by calling it as a model would), and a
+fifth is risky. Find what you can, then open the folded cell below > it, which shows the four.
 """
 
 
@@ -1278,8 +1278,8 @@ assert abs(whole[0] - math.log(256)) < 0.3 and whole[-1] < 4
 r"""
 At first the model knows nothing and assigns each of the 256 bytes a probability of about 1/256, so its loss is
 $\ln 256 \approx 5.5$. Two other numbers say the same thing in other units. The **perplexity** is $e^\text{loss}$, the
-number of equally likely choices that would give this loss: here 256 at first. **Bits per byte** is the loss with base-2
-logarithms, divided by the average number of bytes per token (here one): $5.5 / \ln 2 \approx 8$.
+number of equally likely choices that would give this loss: here about 256 at first. **Bits per byte** is the loss with
+base-2 logarithms, divided by the average number of bytes per token (here one): $5.5 / \ln 2 \approx 8$.
 
 Now, where does the time of a step go? A **profiler** records when each operation of a program begins and ends.
 `torch.profiler.profile` does this for everything that PyTorch runs in its `with` block. It automatically labels

@@ -197,7 +197,7 @@ r"""
 The activations shrink to an eighth, but the sum shrinks much less: parameters, gradients and optimizer state take the
 same space whatever the batch size.
 
-### Exercise 11.1 · accumulate &nbsp; ★☆☆ &nbsp; essential &nbsp; 15 minutes
+### Exercise 11.1 · accumulate &nbsp; ★☆☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `accumulate(model, loss, x, y, size)`. It computes the gradients of `loss(model(x), y)` without ever passing more
 than `size` rows through the model at a time, or keeping the activations of more than one microbatch. `loss` returns the
@@ -450,8 +450,8 @@ once. In units of $B \cdot d$ numbers, the most that you hold at any time is
 
 $$\text{peak}(k) = \frac{L}{k} + 9 k .$$
 
-(Both terms contain the input of the segment that's being recomputed. So the formula gives one unit too many, but it
-does so for every $k$, and the best $k$ stays the same.)
+(The input of the segment that's being recomputed is counted twice, once in each term. That's one unit too many for
+every $k$, so the best $k$ stays the same.)
 
 **Predict.** Which $k$ is best for a stack of 36 blocks?
 """
@@ -543,8 +543,8 @@ assert (
 # %% [markdown]
 r"""
 Selective recomputation saves 70% of the bytes for 0.9% more FLOPs. (In the paper's table, the *hardware* FLOPs
-utilization, which counts recomputation too, is 2.7% above the MFU, three times as much: its formula adds all of
-attention's FLOPs, not only the forward pass that's run again.) FlashAttention (lecture 04) makes the same choice inside
+utilization, which counts recomputation too, is above the MFU by 2.7%, not 0.9%. Its formula adds all of attention's
+FLOPs, not only those of the forward pass that's run again.) FlashAttention (lecture 04) makes the same choice inside
 its kernel. For other choices, PyTorch has `create_selective_checkpoint_contexts`: you list the operators whose results
 it should keep.
 
@@ -1015,9 +1015,10 @@ Write `chain_bytes(chain, size)`. It returns the bytes that a chain of elementwi
 dict with `"eager"`, where each operation is a separate kernel, and `"fused"`, where one kernel does them all. `chain`
 is a list of one or more pairs `(result, operands)`; the names in it stand for tensors of `size` bytes each:
 `[("a", ["x"]), ("b", ["a", "y"])]` computes `a` from `x`, and then `b` from `a` and `y`. The last result is the one we
-want; the others are temporary and are used once, several times or never. An operation has one or more operands, all
-different; operands come from outside or from an earlier operation, and no two results have the same name. (Plain
-numbers, as in `0.5 * x`, aren't listed: they're part of the kernel.)
+want; the others are temporary and are used once, several times or never. (An operation whose result is never used is
+done all the same, fused or not.) An operation has one or more operands, all different; operands come from outside or
+from an earlier operation, and no two results have the same name. (Plain numbers, as in `0.5 * x`, aren't listed:
+they're part of the kernel.)
 """
 
 

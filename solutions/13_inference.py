@@ -556,7 +556,7 @@ things take time:
 Arithmetic and memory work at the same time, so the slower one determines how long the pass takes. This is the roofline
 of lecture 05 again. There it was an upper bound on the speed; here it's a lower bound on the time.
 
-### Exercise 13.4 · How long a pass takes &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
+### Exercise 13.4 · How long a pass takes &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `forward_seconds(model, batch, new, context, peak, bandwidth)`, which returns the seconds that the slower of the
 two takes, arithmetic or memory. `peak` is in FLOP/s and `bandwidth` in bytes per second. `model` is a dict:
