@@ -7,6 +7,7 @@ import builtins
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ class Exercise:
     """One exercise of a notebook.
 
     ``name`` is its solution's grade_id, ``check`` the source of its check cell, ``check_id`` that cell's id; ``link``
-    takes JupyterLab to its text. Ids and links are "" in notebooks whose cells have no ids.
+    takes JupyterLab to its text. Ids and links are "" in notebooks whose cells have no ids, and links on Colab, too.
     """
 
     name: str
@@ -31,6 +32,11 @@ class Exercise:
     check: str
     check_id: str
     link: str
+
+
+def on_colab() -> bool:
+    """Whether this is a kernel of Google Colab, whose menus differ and whose pages have no links to cells."""
+    return "google.colab" in sys.modules
 
 
 def find_notebook() -> Path | None:
@@ -65,7 +71,7 @@ def read_exercises(path: Path) -> list[Exercise]:
             marks = cell["metadata"].get("nbgrader", {})
             if marks.get("grade"):
                 name = marks["grade_id"].removeprefix("test_")
-                link = f"{quote(path.name)}#cell-id={quote(place)}" if place else ""
+                link = f"{quote(path.name)}#cell-id={quote(place)}" if place and not on_colab() else ""
                 found.append(
                     Exercise(name, title or name, float(marks["points"]), source.strip(), cell.get("id", ""), link)
                 )

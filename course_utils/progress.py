@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from course_utils import keeping, kernel
-from course_utils.notebook import Exercise, find_notebook, read_exercises
+from course_utils.notebook import Exercise, find_notebook, on_colab, read_exercises
 
 FILE_VARIABLE = "COURSE_PROGRESS"
 _DISPLAY_ID = "course-progress"
@@ -176,7 +176,8 @@ def _next(exercises: list[Exercise], passed: Mapping[str, bool]) -> tuple[str, s
         if not passed.get(exercise.name):
             points = _points(exercise.points)
             return f"Next: {_link(exercise)} ({points})", f"Next: {exercise.title} ({points})"
-    text = "All visible checks pass. Validate, in the toolbar, runs them once more from a fresh start."
+    again = "Runtime ▸ Restart session and run all" if on_colab() else "Validate, in the toolbar,"
+    text = f"All visible checks pass. {again} runs them once more from a fresh start."
     return text, text
 
 

@@ -26,7 +26,7 @@ from . import build
 BRANCH = "colab"
 # What lectures import apart from Python's own modules and PyTorch. Only what is missing is installed, and nothing here
 # requires PyTorch, so pip has no reason to replace Colab's.
-PACKAGES = ["anywidget", "beartype", "cloudpickle", "einops", "jaxtyping", "matplotlib", "numpy"]
+PACKAGES = ["anywidget", "beartype", "cloudpickle", "einops", "jaxtyping", "matplotlib", "numpy", "tqdm"]
 _REPOSITORY = re.compile(r"[\w-]+/[\w.-]+")
 _LINK = re.compile(r"\]\(\.\./(\d\d_\w+)/\1\.ipynb\)")
 
@@ -82,10 +82,16 @@ def _checked_out() -> str:
 
 
 def _for_colab(notebook: NotebookNode, lecture: str, repository: str, archive: str) -> NotebookNode:
-    """A students' notebook with two cells more below its title, and links that lead to other lectures on Colab."""
+    """A students' notebook with two more cells below its title, and with links to the other lectures on Colab."""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = _LINK.sub(lambda found: f"]({address(repository, found[1])})", cell.source)
+    notebook.cells[1:1] = first_cells(lecture, archive)
+    return notebook
+
+
+def first_cells(lecture: str, archive: str) -> list[NotebookNode]:
+    """The cells that a lecture on Colab begins with: what is different there, and the one that fetches the course."""
     code = "\n\n".join(
         [
             "# @title Run this cell first",
@@ -94,11 +100,10 @@ def _for_colab(notebook: NotebookNode, lecture: str, repository: str, archive: s
         ]
     )
     folded = {"cellView": "form", "jupyter": {"source_hidden": True}}
-    notebook.cells[1:1] = [
+    return [
         nbformat.v4.new_markdown_cell(_NOTE.format(lecture=lecture, missing=MISSING), id="on-colab"),
         nbformat.v4.new_code_cell(code, id="fetch-course", metadata=folded),
     ]
-    return notebook
 
 
 # This function's source becomes a cell. It does nothing where the course is installed already, as on the machine that
@@ -128,7 +133,7 @@ def fetch_course(archive: str, lecture: str, packages: list[str]) -> None:
     wanted = (f"{top}/course_utils/", f"{top}/notebooks/")
     files.extractall(members=[name for name in files.namelist() if name.startswith(wanted)])
     if missing := [name for name in packages if not importlib.util.find_spec(name)]:
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", *missing]
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-color", *missing]
         if (ran := subprocess.run(pip, capture_output=True, text=True)).returncode:
             reason = (ran.stderr.strip().splitlines() or ["no reason given"])[-1]
             raise SetupStopped(f"Set-up stopped: pip can't install {', '.join(missing)} ({reason}).") from None
