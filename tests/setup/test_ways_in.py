@@ -152,7 +152,10 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Path) -> Cola
 def said(outputs: list[Any]) -> str:
     """What a cell printed and returned, and its error as it's shown."""
     return "\n".join(
-        o.get("text", "") + "".join(o.get("data", {}).values()) + "\n".join(o.get("traceback", [])) for o in outputs
+        o.get("text", "")
+        + "".join(o.get("data", {}).get(kind, "") for kind in ("text/plain", "text/html"))
+        + "\n".join(o.get("traceback", []))
+        for o in outputs
     )
 
 
