@@ -18,7 +18,8 @@ from types import TracebackType
 from typing import Any
 
 from course_utils import keeping
-from course_utils.notebook import Cell, find_notebook, on_colab, read_cells, read_exercises, steps
+from course_utils.colab import on_colab
+from course_utils.notebook import Cell, find_notebook, read_cells, read_exercises, steps
 
 
 def load_ipython_extension(shell: Any) -> None:

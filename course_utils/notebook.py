@@ -7,13 +7,13 @@ import builtins
 import json
 import os
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from course_utils import keeping
+from course_utils.colab import on_colab
 
 _TITLE = re.compile(r"^#+ *(Exercise .+?)(?: *&nbsp;.*)?$", re.MULTILINE)
 
@@ -32,11 +32,6 @@ class Exercise:
     check: str
     check_id: str
     link: str
-
-
-def on_colab() -> bool:
-    """Whether this is a kernel of Google Colab, whose menus differ and whose pages have no links to cells."""
-    return "google.colab" in sys.modules
 
 
 def find_notebook() -> Path | None:

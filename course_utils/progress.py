@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from course_utils import keeping, kernel
-from course_utils.notebook import Exercise, find_notebook, on_colab, read_exercises
+from course_utils.colab import on_colab
+from course_utils.notebook import Exercise, find_notebook, read_exercises
 
 FILE_VARIABLE = "COURSE_PROGRESS"
 _DISPLAY_ID = "course-progress"

@@ -7,6 +7,7 @@ cell that fetches the course from GitHub, at one commit, and installs whatever C
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import subprocess
 import tempfile
@@ -24,9 +25,6 @@ from course_utils import home
 from . import build
 
 BRANCH = "colab"
-# What lectures import apart from Python's own modules and PyTorch. Only what is missing is installed, and nothing here
-# requires PyTorch, so pip has no reason to replace Colab's.
-PACKAGES = ["anywidget", "beartype", "cloudpickle", "einops", "jaxtyping", "matplotlib", "numpy", "tqdm"]
 _REPOSITORY = re.compile(r"[\w-]+/[\w.-]+")
 _LINK = re.compile(r"\]\(\.\./(\d\d_\w+)/\1\.ipynb\)")
 
@@ -95,8 +93,8 @@ def first_cells(lecture: str, archive: str) -> list[NotebookNode]:
     code = "\n\n".join(
         [
             "# @title Run this cell first",
-            inspect.getsource(fetch_course).rstrip(),
-            f"fetch_course({archive!r}, {lecture!r}, {PACKAGES!r})".replace("'", '"'),
+            inspect.getsource(fetch_course).replace("  # noqa: F401", "").rstrip(),
+            f"fetch_course({json.dumps(archive)}, {json.dumps(lecture)})",
         ]
     )
     folded = {"cellView": "form", "jupyter": {"source_hidden": True}}
@@ -106,42 +104,37 @@ def first_cells(lecture: str, archive: str) -> list[NotebookNode]:
     ]
 
 
-# This function's source becomes a cell. It does nothing where the course is installed already, as on the machine that
-# grades, and leaves no name behind but its own.
-def fetch_course(archive: str, lecture: str, packages: list[str]) -> None:
-    """Fetch the course, install what is missing (never PyTorch), and work in the lecture's folder."""
-    import importlib.util
+# This function's source becomes a cell. Where the course is installed, as on the machine that grades, it does nothing.
+# It uses nothing that graders ask a person to look at; course_utils/colab.py does the rest.
+def fetch_course(archive: str, lecture: str) -> None:
+    """Fetch the course and work in the lecture's folder. PyTorch stays as it is."""
     import io
-    import os
-    import subprocess
-    import sys
+    import runpy
     import urllib.request
     import zipfile
 
     class SetupStopped(Exception):
-        def _render_traceback_(self) -> list[str]:  # IPython prints this in place of a traceback
-            return [str(self)]
+        def _render_traceback_(self) -> list[str]:  # IPython shows this in place of a traceback
+            return [f"Set-up stopped: {self}; run this cell again."]
 
-    if importlib.util.find_spec("course_utils"):
+    try:
+        import course_utils  # noqa: F401
+
         return
+    except ModuleNotFoundError:
+        pass
     try:
         with urllib.request.urlopen(archive, timeout=60) as response:
             files = zipfile.ZipFile(io.BytesIO(response.read()))
     except (OSError, zipfile.BadZipFile) as error:
-        raise SetupStopped(f"Set-up stopped: {archive} can't be fetched ({error}); run this cell again.") from None
-    top = files.namelist()[0].partition("/")[0]
-    wanted = (f"{top}/course_utils/", f"{top}/notebooks/")
+        raise SetupStopped(f"{archive} can't be fetched ({error})") from None
+    course = files.namelist()[0].partition("/")[0]
+    wanted = (f"{course}/course_utils/", f"{course}/notebooks/")
     files.extractall(members=[name for name in files.namelist() if name.startswith(wanted)])
-    if missing := [name for name in packages if not importlib.util.find_spec(name)]:
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-color", *missing]
-        if (ran := subprocess.run(pip, capture_output=True, text=True)).returncode:
-            reason = (ran.stderr.strip().splitlines() or ["no reason given"])[-1]
-            raise SetupStopped(f"Set-up stopped: pip can't install {', '.join(missing)} ({reason}).") from None
-        importlib.invalidate_caches()
-    course = os.path.abspath(top)
-    sys.path.insert(0, course)
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [course, os.environ.get("PYTHONPATH")]))  # for processes
-    os.chdir(f"{course}/notebooks/{lecture}")
+    try:
+        runpy.run_path(f"{course}/course_utils/colab.py")["set_up"](course, lecture)
+    except RuntimeError as error:
+        raise SetupStopped(str(error)) from None
 
 
 def _row(lecture: home.Lecture, repository: str) -> str:

@@ -28,6 +28,7 @@ from autograder.authoring.release import make_release
 from autograder.cli import app
 from autograder.grading import source
 from autograder.project import notebook_path, source_path
+from course_utils.colab import PACKAGES
 
 ROOT = Path(__file__).parents[2]
 LECTURES = ["00_napkin_math", "01_tensors"]
@@ -207,7 +208,7 @@ def test_where_the_course_is_installed_the_first_cell_on_colab_does_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    colab.fetch_course("http://127.0.0.1:9/course.zip", "01_tensors", ["no_such_package"])
+    colab.fetch_course("http://127.0.0.1:9/course.zip", "01_tensors")
     assert Path.cwd() == tmp_path and list(tmp_path.iterdir()) == []
 
 
@@ -220,7 +221,7 @@ def test_whatever_the_lectures_import_is_pytorch_jupyters_or_fetched() -> None:
         elif isinstance(node, ast.ImportFrom) and not node.level:
             found.add(str(node.module).partition(".")[0])
     jupyters = {"IPython", "nbformat", "traitlets"}  # Colab's kernel can't do without
-    assert found - sys.stdlib_module_names - jupyters - {"course_utils", "torch"} == set(colab.PACKAGES)
+    assert found - sys.stdlib_module_names - jupyters - {"course_utils", "torch"} == set(PACKAGES)
 
 
 def test_the_page_has_a_badge_for_each_lecture_that_leads_to_its_notebook(made: Path) -> None:
