@@ -29,6 +29,7 @@ from autograder.cli import app
 from autograder.grading import source
 from autograder.project import notebook_path, source_path
 from course_utils.colab import PACKAGES
+from course_utils.notebook import read_cells
 
 ROOT = Path(__file__).parents[2]
 LECTURES = ["00_napkin_math", "01_tensors"]
@@ -127,6 +128,14 @@ def lecture_cells(made: Path) -> list[Any]:
     return [cell for cell in cells if cell.cell_type == "code"]
 
 
+def name_of_a_later_cell(made: Path, number: int) -> str:
+    """A name that the lecture defines below a code cell, and neither above nor in an exercise."""
+    cells = read_cells(notebook_path(made / "notebooks", "01_tensors"))
+    above = {name for cell in cells[: number + 1] for name in cell.defines}
+    below = [name for cell in cells[number + 1 :] if not cell.exercise for name in sorted(cell.defines)]
+    return next(name for name in below if name not in above)
+
+
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A students' release as a zip."""
@@ -166,15 +175,17 @@ def test_on_colab_an_exercise_gives_its_rubric_and_the_torch_that_was_there_stay
     check = next(number for number, cell in enumerate(cells) if cell.source == 'check("tensor_bytes")')
     exercises = source.read(source_path("01_tensors")).exercises
     [answer] = [each.solution for each in exercises if each.name == "tensor_bytes"]
-    checked = cells[check].source
-    more = [nbformat.v4.new_code_cell(each) for each in (WRONG, checked, answer, checked, EXPLORER, FACTS)]
+    checked, later = cells[check].source, name_of_a_later_cell(machine.made, check)
+    more = [nbformat.v4.new_code_cell(each) for each in (WRONG, checked, answer, checked, EXPLORER, later, FACTS)]
     outputs = [said(each) for each in machine.run([*cells[: check + 1], *more])]
-    stub, wrong, right, found = outputs[check], outputs[-5], outputs[-3], json.loads(outputs[-1])
+    stub, wrong, right, found = outputs[check], outputs[-6], outputs[-4], json.loads(outputs[-1])
     assert "✓○○○○○ 1 of 6 exercises done" in "\n".join(outputs[:check]), "the panel is not there, or stays as it was"
     assert "tensor_bytes: 0 of 1 points" in stub and stub.count("○") == 4
     assert "tensor_bytes: 0 of 1 points" in wrong and "✗" in wrong and "Your code counts elements" in wrong
     assert "tensor_bytes: 1 of 1 points" in right and right.count("✓") >= 4 and "✗" not in right
     assert "1 of 6 exercises done" in right
+    assert f"`{later}` is defined in a cell above" in outputs[-2] and "Runtime ▸ Run before" in outputs[-2]
+    assert "<a href" not in "".join(outputs), "a link to a cell of JupyterLab"
     torch, course, child, folder = map(Path, found["files"])
     assert torch.is_relative_to(machine.given)
     assert course == child and course.is_relative_to(machine.content)
