@@ -391,6 +391,8 @@ def test_where_the_repository_is_known_a_lecture_has_a_button_that_opens_it_on_c
     page = BeautifulSoup(lecture_page(front.parent, "11_made_up").read_text(encoding="utf-8"), "html.parser")
     [button] = page.select('a[href*="colab.research"]')
     assert button["href"] == colab.address("someone/course", "11_made_up")
+    icons = [lecture_page(front.parent, "11_made_up").parent / str(image["src"]) for image in button.select("img")]
+    assert icons and all(icon.is_file() for icon in icons), "an icon comes from elsewhere"
     assert "colab.research" not in front.read_text(encoding="utf-8")
 
 
