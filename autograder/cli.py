@@ -957,6 +957,37 @@ def release(
 
 
 @app.command()
+def colab(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="FOLDER", help="Where to put them; build/colab if left out.")
+    ] = None,
+    repository: Annotated[
+        str, typer.Option(metavar="OWNER/NAME", envvar="GITHUB_REPOSITORY", help="The public repository on GitHub.")
+    ] = "",
+    commit: Annotated[
+        str, typer.Option(envvar="GITHUB_SHA", help="What Colab fetches; what is checked out here if left out.")
+    ] = "",
+    archive: Annotated[
+        str, typer.Option(metavar="URL", help="A zip to fetch in place of the commit, as `course release` makes.")
+    ] = "",
+    lectures: Annotated[
+        list[str] | None, typer.Option("--lecture", metavar="LECTURE", help="Only this lecture; may be repeated.")
+    ] = None,
+) -> None:
+    """Make the lectures for Google Colab, and a page with a badge for each.
+
+    They belong on the branch `colab` of the repository, where the badges look for them; a workflow puts them there.
+    """
+    from autograder.authoring.colab import make_colab
+
+    chosen = [source_path(name) for name in sorted({*(lectures or ())}) if _one_of(None, name)]
+    with _plain_errors():
+        show = lambda name: console.print(f"building {name}")  # noqa: E731
+        page = make_colab(folder or project.BUILD / "colab", repository, commit, archive, chosen, show)
+        console.print(f"{page}", highlight=False, soft_wrap=True)
+
+
+@app.command()
 def book(
     folder: Annotated[Path | None, typer.Argument(help="Where to put the site; build/book if left out.")] = None,
     draft: Annotated[
