@@ -914,13 +914,13 @@ r"""
 The weights, the gradients, the optimizer state and the block's intermediate activations ($8d$ numbers per row) are
 halved. Only the residual stream (the vector to which each block adds its output) is kept in full on every rank, $d$
 numbers per row. (Here that's one tensor, the difference between output and target, which the loss saves; the input is
-data and doesn't count.) You pay with two all-reduces in *every* block, one of activations and one of their gradients,
-and all ranks wait while these travel. Data parallelism sends only once per step, and can hide that behind the backward
-pass. So tensor parallelism belongs where the interconnect, the connection between the cards, is fastest. Llama 3 405B's
-cluster had **NVLink**, NVIDIA's direct connection between GPUs, within each server of eight, and Ethernet between
-servers, with 400 Gbit/s for each GPU (The Llama 3 Herd of Models, section 3.3.1). **InfiniBand**, on which the smaller
-Llama 3 models were trained, is another kind of network between servers, and like Ethernet it has only a fraction of
-NVLink's bandwidth.
+data.) You pay with two all-reduces in *every* block, one of activations and one of their gradients, and all ranks wait
+while these travel. Data parallelism sends only once per step, and can hide that behind the backward pass. So tensor
+parallelism belongs where the interconnect, the connection between the cards, is fastest. Llama 3 405B's cluster had
+**NVLink**, NVIDIA's direct connection between GPUs, within each server of eight, and Ethernet between servers, with 400
+Gbit/s for each GPU (The Llama 3 Herd of Models, section 3.3.1). **InfiniBand**, on which the smaller Llama 3 models
+were trained, is another kind of network between servers, and like Ethernet it has only a fraction of NVLink's
+bandwidth.
 
 *Try it yourself:* at what batch size does one divided block send more than plain data parallelism does for its weights?
 
