@@ -334,7 +334,7 @@ assert x.clone().untyped_storage().data_ptr() != start  # another storage, with 
 r"""
 *Try it yourself:* is `x.diagonal()` a view? Guess its stride first. Is `x.flip(0)`? (PyTorch has no negative strides.)
 
-### Exercise 3.2 · One storage or two? &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
+### Exercise 3.2 · One storage or two? &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
 Write `shares_storage(a, b)`. It returns `True` if the two tensors use the same storage, whether or not they use the
 same slots of it. They may differ in shape, strides and dtype. There's one special case: a tensor created empty, like
@@ -453,7 +453,7 @@ r"""
 *Try it yourself:* for which of `x[::2]`, `x[:2]`, `x[:, 2]`, `x[2]` is `is_contiguous()` true? Decide, and say why,
 before you check.
 
-### Exercise 3.4 · In order, without gaps? &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 3.4 · In order, without gaps? &nbsp; ★☆☆ &nbsp; 5 minutes
 
 Write `is_contiguous(shape, strides)`. It returns `True` if a tensor with these sizes and strides is contiguous (its
 elements are in row-major order without gaps, allowing for both exceptions above), and `False` otherwise. Compute the
@@ -805,8 +805,8 @@ r"""
 So strides cost nothing until somebody reads the elements. A view moves no bytes; it determines the order in which
 they'll be read later.
 
-*Try it yourself:* predict `(x.T + 1).stride()`, then look. (Elementwise operations choose the order that's fastest to
-read and write. Which one is that here?) What's the layout of `x + x.T`?
+*Try it yourself:* make a small matrix, `y = torch.zeros(3, 3)`, predict `(y.T + 1).stride()`, then look. (Elementwise
+operations choose the order that's fastest to read and write. Which one is that here?) What's the layout of `y + y.T`?
 
 ### PyTorch and NumPy
 

@@ -110,7 +110,8 @@ assert einsum(q, k, pattern).shape == (2, 3, 5, 5)  # all 150 of them
 
 # %% [markdown]
 r"""
-*Try it yourself:* what does `q @ k.T` do for these four-dimensional tensors? PyTorch has something to say about it.
+*Try it yourself:* what does `q @ k.T` do for these four-dimensional tensors? PyTorch has two things to say: a warning
+about `.T`, and an error about the sizes.
 
 ## 2 · Names for the reader, and for the machine
 
@@ -497,11 +498,11 @@ Sentences have different lengths, so in a batch the shorter ones are extended wi
 `mean_pool(x, mask)`. It returns the mean vector of each sentence, taken over its real tokens only. `mask[b, t]` is
 `True` where a token is real, and each sentence has at least one real token. Padding may be anywhere: at the end, at the
 start or in between. The vectors at padded positions must not affect the result, even if they're NaN or infinite (they
-may come from `torch.empty`, after all). The vectors of real tokens are finite, as are their sums in the dtype of `x`;
-all of a sentence's real vectors may be zero. A sentence has at most 2,048 tokens. The result has the dtype of `x`,
-which may be `float64`, `float32`, `float16` or `bfloat16`. Even in a narrow dtype it must be accurate: compute it with
-enough precision, and round it to that dtype only once, at the end. Gradients flow back to `x`, and those at padded
-positions are 0. Don't change `x` or `mask`.
+may come from `torch.empty`, after all). The vectors of real tokens are finite, and so small that even their sum fits
+into the dtype of `x`; all of a sentence's real vectors may be zero. A sentence has at most 2,048 tokens. The result has
+the dtype of `x`, which may be `float64`, `float32`, `float16` or `bfloat16`. Even in a narrow dtype it must be
+accurate: compute it in a wider one (`float64` is always wide enough), and round it to the dtype of `x` only once, at
+the end. Gradients flow back to `x`, and those at padded positions are 0. Don't change `x` or `mask`.
 """
 
 
@@ -711,7 +712,7 @@ r"""
 *Try it yourself:* `rearrange(x, "b (t two) d -> b t (two d)", two=2)` puts two tokens into one vector. Is it free?
 Decide before you measure.
 
-### Exercise 4.3 · Split and merge &nbsp; ★☆☆ &nbsp; essential &nbsp; 8 minutes
+### Exercise 4.3 · Split and merge &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
 Write `split_heads(x, heads)`, which turns a tensor `[b, t, d]` into one of shape `[b, h, t, e]`, where $d = h \cdot e$
 and each head consists of $e$ neighboring numbers. Also write `merge_heads(x)`, which undoes it, whatever the strides of
@@ -957,7 +958,7 @@ assert q.numel() * q.element_size() == 67_108_864  # … out of queries of 67 MB
 twice = count_flops(
     lambda: einsum(einsum(q, k, "h t e, h s e -> h t s"), v, "h t s, h s e -> h t e")
 )
-assert twice == 4 * heads * t * t * e == 4 * t**2 * 4096  # lecture 05's 4 T² d
+assert twice == 4 * heads * t * t * e == 4 * t**2 * 4096  # 4 T² d, as lecture 05 explains
 
 # %% [markdown]
 r"""
@@ -984,15 +985,15 @@ assert torch.allclose(first_only, v[:, :1], atol=1e-5)  # the newest token reads
 
 # %% [markdown]
 r"""
-### Exercise 4.5 · Attention &nbsp; ★★☆ &nbsp; essential &nbsp; 20 minutes
+### Exercise 4.5 · Attention &nbsp; ★★★ &nbsp; essential &nbsp; 20 minutes
 
 Write `attention(q, k, v, causal)` for any number of leading dimensions, which are the same for `q`, `k` and `v`. Scale
 the scores by $1/\sqrt{e}$, where $e$ is the length of a query. If `causal` is true, the queries belong to the last `t`
 of the `s` positions (t ≤ s), and each sees the keys up to and including the one at its own position. The scores may be
-large, including those that the mask hides. Every score and every weight fits into the dtype, but the exponential of a
-score, such as `exp(100_000)`, may not (`softmax` can handle that). Anything you create, such as a mask, must be on the
-device of `q`: `device=q.device`. (The test uses the meta device to check this, so you don't need a GPU.) The result has
-the dtype of `q`, `k` and `v`, gradients flow back to all three, and you don't change them.
+large, including those that the mask hides. Every score and every weight fits into the dtype, scaled or not, but the
+exponential of a score, such as `exp(100_000)`, may not (`softmax` can handle that). Anything you create, such as a
+mask, must be on the device of `q`: `device=q.device`. (The test uses the meta device to check this, so you don't need a
+GPU.) The result has the dtype of `q`, `k` and `v`, gradients flow back to all three, and you don't change them.
 """
 
 
@@ -1041,7 +1042,7 @@ in its last rows if there are fewer.</details>
 **Why it matters.** You've written the operation that Transformers are built on, in a form simple enough to test a fast
 implementation against. A transposed mask and a mask aligned to the wrong corner both produce numbers that look fine.
 
-### Exercise 4.6 · Many heads &nbsp; ★★★ &nbsp; essential &nbsp; 15 minutes
+### Exercise 4.6 · Many heads &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 
 With one set of attention weights, each token can read only one weighted average. So **multi-head attention** runs
 several *heads* side by side, each with its own queries, keys and values, and concatenates their results. Write a causal
@@ -1104,6 +1105,7 @@ words = ["to", "be", "or", "not", "to", "be"]
 vocabulary = list(dict.fromkeys(words))  # to, be, or, not
 which = F.one_hot(torch.tensor([vocabulary.index(word) for word in words]), 6)
 position = torch.eye(6)
+# From a list of tensors, einops makes a new first dimension, here `kind`.
 x = rearrange([which.float(), position], "kind t number -> 1 t (kind number)")
 assert x.shape == (1, 6, 12)  # batch, tokens, d
 
@@ -1244,7 +1246,7 @@ def influence(layer, x: Float[Tensor, "1 t d"]) -> Bool[Tensor, "t s"]:
     for s in range(x.shape[1]):
         changed = x.clone()
         changed[:, s] += 1
-        columns.append(reduce(layer(changed) != before, "1 t d -> t", "any"))
+        columns.append(reduce(layer(changed) != before, "1 t d -> t", "any"))  # is any True?
     return rearrange(columns, "s t -> t s")
 
 

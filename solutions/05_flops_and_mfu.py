@@ -535,7 +535,7 @@ r"""
 On a CPU, finding and clearing the pages can take longer than the addition itself. On a GPU, the two versions should
 take about the same time. To time only the arithmetic, use `out=`, as `time_calls` does.
 
-### Exercise 5.3 · A benchmark &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
+### Exercise 5.3 · A benchmark &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `benchmark(f, synchronize, clock, warmup, repeats)`: call `f()` `warmup` times without timing, then time `repeats`
 further calls, each separately, and return the median time of one call in seconds, measured from when the call is made
@@ -772,7 +772,7 @@ good*. If yours is below 0.2, find out why. Even a multiplication on its own doe
 *mamf-finder* (github.com/stas00/ml-engineering) tries many shapes; the fastest reaches 271.2 TFLOP/s on an A100 (87%)
 and 794.5 on an H100 (80%).
 
-### Exercise 5.4 · Utilization from a data sheet &nbsp; ★☆☆ &nbsp; essential &nbsp; 10 minutes
+### Exercise 5.4 · Utilization from a data sheet &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
 Write `mfu(flops, seconds, sheet, dtype)`. `sheet` is a data sheet as printed: for each dtype a pair `(FLOP/s, sparse)`,
 where `sparse` is `True` if the rate holds only for 2:4 sparse matrices. The matrices that we multiply are dense. Return
@@ -904,8 +904,8 @@ assert math.isclose(hidden.numel() / work, 2 / (9 * width)) and gelu_work < 0.01
 
 # %% [markdown]
 r"""
-The GELU's share of the time is larger than its share of the work; section 6 explains why. But first: how large must a
-multiplication be to be efficient?
+On an idle machine, the GELU's share of the time is larger than its share of the work; section 6 explains why. But
+first: how large must a multiplication be to be efficient?
 
 ### From tiny to large
 
@@ -981,10 +981,12 @@ r"""
 Small multiplications leave most of the machine idle: each takes a few microseconds to start, and there isn't enough
 work for all cores. A model of many small layers has a low MFU for this reason alone.
 
-Why do large ones stay below 100%? One reason is *power*: the peak assumes a certain clock rate, and a chip at its power
-limit lowers it. On a GPU, the next cell shows this: it multiplies a random matrix by another one and then by a matrix
-of zeros. With zeros, fewer bits flip, and the chip needs less power. The gap between the two results is what the power
-limit costs you; the gap between the result with zeros and 100% has other causes, such as the kernel's own overhead.
+Why do large ones stay below 100%? (On a CPU whose peak isn't known, the best one is at 100% by definition, and larger
+ones may fall behind because other programs take turns with them.) One reason is *power*: the peak assumes a certain
+clock rate, and a chip at its power limit lowers it. On a GPU, the next cell shows this: it multiplies a random matrix
+by another one and then by a matrix of zeros. With zeros, fewer bits flip, and the chip needs less power. The gap
+between the two results is what the power limit costs you; the gap between the result with zeros and 100% has other
+causes, such as the kernel's own overhead.
 
 > **Trap: benchmarks with zeros.** For the same reason, fill your matrices with random numbers when you time a
 > multiplication. (Horace He, "Strangely, Matrix Multiplications on GPUs Run Faster When Given *Predictable* Data")
@@ -1219,7 +1221,7 @@ assert mfu_as_found([widening, gelu_of_it], *h100_roof) == 1
 r"""
 An MFU of 1, although nothing is multiplied while the GELU runs!
 
-### Exercise 5.6 · The highest MFU &nbsp; ★★☆ &nbsp; 5 minutes
+### Exercise 5.6 · The highest MFU &nbsp; ★★☆ &nbsp; 10 minutes
 
 Fix the function: write `mfu_limit(operations, peak, bandwidth)`. It returns the highest MFU, as a fraction, that the
 roofline allows for a program that runs these operations *one after another*: each begins when the one before it is
@@ -1317,8 +1319,8 @@ We'll test the roofline with four operations: an addition, a matrix-vector produ
 large one. Your functions predict their speeds from the machine's peak (or ceiling) and bandwidth.
 
 **Predict.** By what factor do the FLOP/s of the large multiplication exceed those of the addition? (In bfloat16 on a
-GPU, in float32 on a CPU. Section 4 printed the peak or ceiling. For the bandwidth, assume 20 GB/s on a CPU or 3,350
-GB/s on an H100; for another GPU, use its data sheet.)
+GPU, in float32 on a CPU. Section 4 printed the peak or ceiling. For the bandwidth, assume 20 GB/s on a CPU, a typical
+value for two cores, or 3,350 GB/s on an H100; for another GPU, use its data sheet.)
 """
 
 # %%
