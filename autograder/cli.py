@@ -6,7 +6,7 @@ import os
 import secrets
 import sys
 import webbrowser
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -785,7 +785,7 @@ def _own(class_folder: Path) -> Path:
 
 @app.command()
 def notebooks(class_folder: _Class = None) -> None:
-    """Build notebooks, checks and docs/coverage.md from solutions/.
+    """Build notebooks, checks, docs/coverage.md and docs/teaching.md from solutions/.
 
     Writes the instructors' notebooks into build/source/, the students' into notebooks/ and course_utils/checks/. The
     same sources give the same bytes. With --class, only makes the checks of that class's own lectures, beside them.
@@ -800,6 +800,8 @@ def notebooks(class_folder: _Class = None) -> None:
         lectures = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
         page = coverage_table.page(coverage_table.wanted(project.ITEMS), lectures)
         project.COVERAGE.write_text(page, encoding="utf-8")
+        if _write_teaching(lectures):
+            console.print("docs/teaching.md stays as it was: `course teaching` says why")
         for path in build.students_notebooks(progress=lambda name: console.print(f"building {name}")):
             console.print(f"  {path.relative_to(project.ROOT)}")
 
@@ -900,6 +902,31 @@ def coverage() -> None:
 
 
 @app.command()
+def teaching() -> None:
+    """Write docs/teaching.md: syllabi, mistakes to explain, questions to discuss.
+
+    Exits with 1 if solutions/teaching.toml and the lectures contradict each other.
+    """
+    with _plain_errors():
+        found = _write_teaching([source.read(path) for path in source.lectures(project.SOLUTIONS)])
+    for problem in found:
+        console.print(f"• {problem}", markup=False, highlight=False)
+    console.print(f"{project.TEACHING.relative_to(project.ROOT)}: {len(found)} problems")
+    if found:
+        raise typer.Exit(1)
+
+
+def _write_teaching(lectures: Sequence[source.Lecture]) -> list[str]:
+    """Write the page, unless something is wrong; return what that is."""
+    from autograder.authoring import teaching as kit  # with PyTorch
+
+    topics, by_hand = kit.topics(lectures), kit.read(project.KIT)
+    if not (found := kit.problems(by_hand, topics)):
+        project.TEACHING.write_text(kit.page(by_hand, topics), encoding="utf-8")
+    return found
+
+
+@app.command()
 def release(
     folder: Annotated[
         Path | None, typer.Argument(metavar="FOLDER", help="Where to put it; build/ if left out.")
@@ -927,6 +954,37 @@ def release(
         own = _own(class_folder) if class_folder else None
         made = make_release(folder or project.BUILD, chosen if lectures or no_notebooks else None, own)
         console.print(f"{made}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def colab(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="FOLDER", help="Where to put them; build/colab if left out.")
+    ] = None,
+    repository: Annotated[
+        str, typer.Option(metavar="OWNER/NAME", envvar="GITHUB_REPOSITORY", help="The public repository on GitHub.")
+    ] = "",
+    commit: Annotated[
+        str, typer.Option(envvar="GITHUB_SHA", help="What Colab fetches; what is checked out here if left out.")
+    ] = "",
+    archive: Annotated[
+        str, typer.Option(metavar="URL", help="A zip to fetch in place of the commit, as `course release` makes.")
+    ] = "",
+    lectures: Annotated[
+        list[str] | None, typer.Option("--lecture", metavar="LECTURE", help="Only this lecture; may be repeated.")
+    ] = None,
+) -> None:
+    """Make the lectures for Google Colab, and a page with a badge for each.
+
+    They belong on the branch `colab` of the repository, where the badges look for them; a workflow puts them there.
+    """
+    from autograder.authoring.colab import make_colab
+
+    chosen = [source_path(name) for name in sorted({*(lectures or ())}) if _one_of(None, name)]
+    with _plain_errors():
+        show = lambda name: console.print(f"building {name}")  # noqa: E731
+        page = make_colab(folder or project.BUILD / "colab", repository, commit, archive, chosen, show)
+        console.print(f"{page}", highlight=False, soft_wrap=True)
 
 
 @app.command()

@@ -7,10 +7,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOLUTIONS = ROOT / "solutions"
 ITEMS = SOLUTIONS / "items.toml"
+KIT = SOLUTIONS / "teaching.toml"
 NOTEBOOKS = ROOT / "notebooks"
 EXERCISES = SOLUTIONS / "exercises"
 CHECKS = ROOT / "course_utils" / "checks"
 COVERAGE = ROOT / "docs" / "coverage.md"
+TEACHING = ROOT / "docs" / "teaching.md"
 PUBLISHED = ROOT / "docs" / "published.md"
 BUILD = ROOT / "build"
 

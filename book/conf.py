@@ -42,4 +42,7 @@ if repository := os.environ.get("GITHUB_REPOSITORY"):
     html_theme_options |= {
         "repository_url": f"{os.environ['GITHUB_SERVER_URL']}/{repository}",
         "use_repository_button": True,
+        # `course colab` makes this branch. Only pages of notebooks get the button.
+        "repository_branch": "colab",
+        "launch_buttons": {"colab_url": "https://colab.research.google.com"},
     }

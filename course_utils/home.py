@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,17 +54,17 @@ def read_lecture(path: Path) -> Lecture:
     title = re.search(r"^# (.+)$", texts[0], re.MULTILINE) if texts else None
     if title is None:
         raise ValueError("its first text has no title")
-    minutes, optional = (5 * round(each / 5) for each in _times(cells))
+    minutes, optional = times(cells)
     questions = tuple(re.findall(r"^> \*\*(.+)\*\*$", texts[0], re.MULTILINE))
     return Lecture(path, title[1], questions, minutes, optional, exercises)
 
 
-def _times(cells: list[dict[str, Any]]) -> tuple[float, float]:
-    """The minutes that cells take to read and solve: what everybody reads, and what is optional.
+def times(cells: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+    """The minutes that cells take to read and solve, to five: what everybody reads, and what is optional.
 
     An optional section lasts until the next ``##``; an optional exercise until the text below its test cell.
     """
-    times = [0.0, 0.0]
+    found = [0.0, 0.0]
     section = exercise = tested = False
     for cell in cells:
         text, metadata = "".join(cell["source"]), cell["metadata"]
@@ -75,13 +76,14 @@ def _times(cells: list[dict[str, Any]]) -> tuple[float, float]:
                     section = exercise if part.startswith("## ") else section
                     tested = False
                 solving = sum(map(float, _MINUTES.findall(part))) + part.count(_PREDICT)
-                times[section or exercise] += len(part.split()) / _WORDS_PER_MINUTE + solving
+                found[section or exercise] += len(part.split()) / _WORDS_PER_MINUTE + solving
             exercise, tested = exercise and not tested, False
         elif marks.get("grade"):
             tested = True
         elif not (marks or metadata.get("jupyter", {}).get("source_hidden")):
-            times[section or exercise] += sum(map(bool, map(str.strip, text.splitlines()))) / _LINES_PER_MINUTE
-    return times[0], times[1]
+            found[section or exercise] += sum(map(bool, map(str.strip, text.splitlines()))) / _LINES_PER_MINUTE
+    minutes, optional = (5 * round(each / 5) for each in found)
+    return minutes, optional
 
 
 def lectures(folder: Path) -> list[Path]:
@@ -127,7 +129,9 @@ says *predict*, and solve the exercises as you meet them: each one shows right a
 |:--|:--|--:|:--|
 {rows}
 
-● is an exercise whose visible checks pass. Times are for reading and solving; no later lecture needs what is optional.
+● is an exercise whose visible checks pass. An exercise's heading says how hard it is, ★ to ★★★, and whether it's
+*essential*: do those first if you're short of time, since they carry the main ideas. Times are for reading and solving;
+no later lecture needs what is optional.
 The [glossary](glossary.md) has each term that the lectures define. This page is written when JupyterLab starts; your
 progress and your guesses stay in files on this machine.
 """

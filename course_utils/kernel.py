@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from course_utils import keeping
+from course_utils.colab import on_colab
 from course_utils.notebook import Cell, find_notebook, read_cells, read_exercises, steps
 
 
@@ -97,9 +98,10 @@ class Guide:
             link = f'<a href="{cell.link}">{title}</a>' if cell.link else title
             _say(f"○ Skipped: this cell needs {cell.exercise}", f"○ Skipped: this cell needs {link}")
         elif isinstance(error, NameError) and self._defined_elsewhere(error.name):
+            above = "Runtime ▸ Run before" if on_colab() else "Run ▸ Run All Above Selected Cell"
             _say(
                 f"NameError: `{error.name}` is defined in a cell above, which has not run in this kernel yet. "
-                "Run ▸ Run All Above Selected Cell, then this cell again."
+                f"{above}, then this cell again."
             )
         else:
             shell.showtraceback((kind, error, trace), tb_offset=tb_offset, running_compiled_code=True)

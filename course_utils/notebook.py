@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from course_utils import keeping
+from course_utils.colab import on_colab
 
 _TITLE = re.compile(r"^#+ *(Exercise .+?)(?: *&nbsp;.*)?$", re.MULTILINE)
 
@@ -22,7 +23,7 @@ class Exercise:
     """One exercise of a notebook.
 
     ``name`` is its solution's grade_id, ``check`` the source of its check cell, ``check_id`` that cell's id; ``link``
-    takes JupyterLab to its text. Ids and links are "" in notebooks whose cells have no ids.
+    takes JupyterLab to its text. Ids and links are "" in notebooks whose cells have no ids, and links on Colab, too.
     """
 
     name: str
@@ -65,7 +66,7 @@ def read_exercises(path: Path) -> list[Exercise]:
             marks = cell["metadata"].get("nbgrader", {})
             if marks.get("grade"):
                 name = marks["grade_id"].removeprefix("test_")
-                link = f"{quote(path.name)}#cell-id={quote(place)}" if place else ""
+                link = f"{quote(path.name)}#cell-id={quote(place)}" if place and not on_colab() else ""
                 found.append(
                     Exercise(name, title or name, float(marks["points"]), source.strip(), cell.get("id", ""), link)
                 )

@@ -118,9 +118,8 @@ def calibration(path: Path | None = None) -> None:
     )
     half = len(kept) // 2
     if half >= 5:
-        finding += (
-            f" (first half of the course {plain(median(factors[:half]))}, second {plain(median(factors[half:]))})"
-        )
+        first, others = (plain(median(some)) for some in (factors[:half], factors[half:]))
+        finding += f" (the median factor is {first} in the first {half} and {others} in the others)"
     rows = [(p.lecture[:2] or "other", p.guess / p.measured) for p in kept]
     plots.show(plots.calibration(rows, title=finding), alt=finding + ".")
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from course_utils import keeping, kernel
+from course_utils.colab import on_colab
 from course_utils.notebook import Exercise, find_notebook, read_exercises
 
 FILE_VARIABLE = "COURSE_PROGRESS"
@@ -176,7 +177,8 @@ def _next(exercises: list[Exercise], passed: Mapping[str, bool]) -> tuple[str, s
         if not passed.get(exercise.name):
             points = _points(exercise.points)
             return f"Next: {_link(exercise)} ({points})", f"Next: {exercise.title} ({points})"
-    text = "All visible checks pass. Validate, in the toolbar, runs them once more from a fresh start."
+    again = "Runtime ▸ Restart session and run all" if on_colab() else "Validate, in the toolbar,"
+    text = f"All visible checks pass. {again} runs them once more from a fresh start."
     return text, text
 
 

@@ -37,7 +37,7 @@ r"""
 ## 1 · Making tensors
 
 A **tensor** is an array of numbers, all of the same type, with any number of dimensions. There are several ways to make
-one, and they differ in what the memory contains afterward.
+one, and they differ in which numbers the new tensor contains.
 """
 
 # %% tags=["item-5"]
@@ -55,8 +55,8 @@ r"""
 `torch.empty` reserves memory and writes nothing to it, so the tensor contains whatever was there before. That's useful
 when you're about to fill it yourself, for instance with samples from a distribution that `randn` doesn't offer. A
 common choice for weights is the *truncated* normal distribution, whose tails are cut off so that no weight starts out
-huge. (The *standard deviation* of a distribution, `std`, says how far from the mean the numbers typically are; here
-it's the value before the tails are cut off.)
+huge. (The *standard deviation* of a distribution, `std`, says how far from the mean the numbers typically are; the
+`std` that you pass is that of the distribution before its tails are cut off.)
 """
 
 # %% tags=["item-6"]
@@ -108,12 +108,13 @@ assert x.dtype == torch.float32
 assert x.element_size() == 4  # bytes
 assert x.numel() == 4 * 8  # elements
 assert x.numel() * x.element_size() == 128  # bytes
+assert x.dtype.itemsize == 4  # bytes: a dtype knows its size, too
 
 # %% [markdown]
 r"""
-**Predict.** GPT-3 has 96 layers. Each contains a *feed-forward block*, which multiplies by two matrices, one after the
-other, and one of these is 49,152 × 12,288. How many bytes does that one matrix take in `float32`? You can write `5e6`
-for five million.
+**Predict.** GPT-3 has 96 layers. Each contains a *feed-forward block*, which multiplies each token's vector by one
+matrix and then by another. One of the two is 49,152 × 12,288. How many bytes does that one matrix take in `float32`?
+You can write `5e6` for five million.
 """
 
 # %%
@@ -137,10 +138,10 @@ assert (
 r"""
 > **Trap: GB or GiB?** This matrix takes 2.42 GB, or 2.25 GiB. Stanford's CS336
 > ([2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py)) says "2.3 GB". That number is
-> 2,304 MiB (a MiB is $2^{20}$ bytes, and a KiB is $2^{10}$) divided by 1,000: half one unit and half the other. Always
-> write the unit, and check the order of magnitude, too: "2.3 GB" for a matrix of 2,048 × 8,192, which takes 64 MiB,
-> wouldn't be a mix-up of units; it would be off by a factor of more than 30. Labels are only approximate, too: for an
-> "80 GB" H100, the command `nvidia-smi` reports 81,559 MiB, which is 85.5 GB.
+> 2,304 MiB (1 MiB is $2^{20}$ bytes) divided by 1,000, which gives neither GB nor GiB. (To get GiB, divide by 1,024.)
+> Always write the unit, and check the order of magnitude as well. Suppose you read "2.3 GB" for a 2,048 × 8,192 matrix:
+> no mix-up of units explains that, since the matrix takes 64 MiB, less than a thirtieth of it. Labels, too, are only
+> approximate: for an "80 GB" H100, the command `nvidia-smi` reports 81,559 MiB, which is 85.5 GB.
 """
 
 # %% tags=["error-6", "error-24"]
@@ -152,7 +153,7 @@ assert round(2**30 / 10**9, 2) == 1.07
 
 # %% [markdown]
 r"""
-### Exercise 1.1 · How many bytes? &nbsp; ★☆☆ &nbsp; 5 minutes
+### Exercise 1.1 · How many bytes? &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
 Write `tensor_bytes(x, dtype)`. It returns how many bytes the elements of `x` take. If a `dtype` is given, return how
 many they would take in that dtype, without making such a tensor; by default `dtype` is `None`, which means the dtype
@@ -179,12 +180,12 @@ check("tensor_bytes")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>A tensor knows how many elements it has, and how many bytes one of them takes.</details>
-<details><summary>Hint 2</summary>The two methods are in the cell under <i>Counting bytes</i>; multiply what they return. A dtype knows its size, too: <code>dtype.itemsize</code>.</details>
+<details><summary>Hint 2</summary>The two methods are in the cell under <i>Counting bytes</i>; multiply what they return. Where <code>dtype</code> is given, its size takes the place of <code>x.element_size()</code>.</details>
 
 **Why it matters.** Every memory budget in this course, up to a 70-billion-parameter model on a thousand cards, is a sum
-of such products. The dtype supplies one of the two factors, so no size means much without it. You may read, for
-instance, that the training data of LLaMA, Meta's 2023 model, takes 2.8 TB. That's true of its 1.4 trillion tokens if
-each of them is stored as a 16-bit integer.
+of such terms: a number of elements times the bytes of one. The dtype decides the second factor, so no size means much
+without it. You may read, for instance, that the training data of LLaMA, Meta's 2023 model, takes 2.8 TB. That's true of
+its 1.4 trillion tokens if each of them is stored as a 16-bit integer.
 """
 
 # %% tags=["item-101"]
@@ -241,8 +242,8 @@ watch the memory as we do both. The matrices `y` and `z` below are 32 × 32, in 
 32 · 4 = 8,192 bytes.
 
 **Predict.** The next cell makes `y` directly on the device. Then PyTorch evaluates `z = (y + moved) * 2` one operation
-at a time (`moved` is `x.to(device)`). What's the largest number of bytes that `y` and the tensors made by that line
-take at any one moment? Don't count `moved`.
+at a time (`moved` is `x.to(device)`). While PyTorch does so, how many bytes do `y` and the tensors that this line makes
+take together, at most? Don't count `moved`.
 """
 
 # %%
@@ -295,13 +296,13 @@ assert half is not x and not memory.same_storage(half, x)
 
 # %% [markdown]
 r"""
-### Exercise 1.2 · What does `.to` copy? &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 1.2 · What does `.to` copy? &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `bytes_copied(x, device, dtype)`. It returns how many bytes of *new* memory `x.to(device, dtype)` fills: zero if
 `.to` returns `x` itself; otherwise enough for every element of `x`, since the copy stores each one separately even
 where `x` is a view that repeats a row. Work it out without making that copy or another tensor of its size, since
-`device` may be one that this machine doesn't have. Like `x.device`, `device` includes the card's index (`cuda:0`), and
-it's `meta` only if `x` is already on the meta device.
+`device` may be one that this machine doesn't have. Like `x.device`, the argument `device` includes the card's index
+(`cuda:0`). If it's `meta`, `x` is already there, and `dtype` is its own.
 """
 
 
@@ -344,17 +345,19 @@ r"""
 ### What a copy costs
 
 A copy's time has two parts. The **latency** is the fixed time before the first byte arrives, however small the copy is.
-After that, the time grows in proportion to the bytes:
+(On a CPU, that's mostly what PyTorch needs to start an operation.) After that, the time grows in proportion to the
+bytes:
 
 $$\text{seconds} = \text{latency} + \text{bytes} / \text{bandwidth}$$
 
-Let's measure it. If you have a GPU, we copy blocks of 4 KiB to 64 MiB from the CPU's memory to the GPU's. Otherwise we
-copy blocks of 64 bytes to 1 MiB from one place in the CPU's memory to another. Blocks that small stay in the CPU's
-cache. (A **cache** is a small, fast memory on the chip that keeps copies of recently used data.)
+Let's measure it. If you have a GPU, we copy blocks of 4 KiB (1 KiB is $2^{10}$ bytes) to 64 MiB from the CPU's memory
+to the GPU's. Otherwise we copy blocks of 64 bytes to 1 MiB from one place in the CPU's memory to another. Blocks that
+small stay in the CPU's cache. (A **cache** is a small, fast memory on the chip that keeps copies of recently used
+data.)
 
-**Predict.** The largest copy has 16,384 times as many bytes as the smallest. What's the ratio of their times? (To a
-GPU, assume a latency of 10 µs and $10^{10}$ B/s, less than the link can carry, because these copies come from ordinary
-memory, as explained below; within a CPU's cache, half a microsecond and $3 \cdot 10^{10}$ B/s.)
+**Predict.** The largest copy has 16,384 times as many bytes as the smallest. What's the ratio of their times? (For
+copies to a GPU, assume a latency of 10 µs and $10^{10}$ B/s. That's less than the link can carry; the section *Cheaper
+copies to a GPU* explains why. For copies within a CPU's cache, assume 0.5 µs and $3 \cdot 10^{10}$ B/s.)
 """
 
 # %%
@@ -539,9 +542,9 @@ r"""
 
 ## 4 · Elementwise operations
 
-You now know what tensors take and what it costs to move them. What are they for? In this section and the next two,
-you'll write three operations that Transformers, the usual kind of language model, are built from: a normalization, a
-mask, and a linear layer.
+You now know how much memory tensors take and what it costs to move them. What are they for? In this section and the
+next two, you'll write three operations that Transformers, the usual kind of language model, are built from: a
+normalization, a mask, and a linear layer.
 
 An **elementwise** operation acts on each element alone, or on the corresponding elements of two tensors of the same
 shape. Each operation below makes a new tensor.
@@ -628,7 +631,8 @@ assert torch.allclose(quiet.square().mean(dim=-1), torch.tensor(0.5), rtol=0.1)
 
 # %% [markdown]
 r"""
-*Try it yourself:* how large must the numbers in a float32 vector be before $\varepsilon$ no longer matters?
+*Try it yourself:* how large must the numbers in a float32 vector be before adding $\varepsilon$ no longer changes their
+mean square at all?
 
 ## 5 · Triangles and the causal mask
 
@@ -657,7 +661,7 @@ $\text{key} \le \text{query}$. (Lecture 04 explains these two names and uses the
 > because it copies the answer from the future. (`triu` is right for a matrix laid out as `[key, query]`, and
 > `triu(diagonal=1)` is right for marking what is *forbidden*.)
 
-Suppose that each position takes the average of the positions it sees:
+To see the leak, let each position take the average of the positions that it sees through the *wrong* triangle:
 """
 
 # %% tags=["error-12"]
@@ -670,7 +674,7 @@ assert leaky[0, 3] == 0.25
 
 # %% [markdown]
 r"""
-### Exercise 1.5 · The causal mask, and a window &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 1.5 · The causal mask, and a window &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `causal_mask(t, window)`. It returns a Boolean matrix of shape `[t, t]` in which entry `[query, key]` is `True` if
 that query may see that key. A query may see itself and everything before it. Some models, such as Gemma 2
@@ -714,9 +718,10 @@ query 3  ■  ■  ■  ■       query 3  ·  ·  ■  ■
 </details>
 
 **Why it matters.** With this mask, a model can learn to predict the next token at every position in a single pass. In a
-long text nearly half of the entries are never needed, and a good program skips them.
+long text nearly half of the mask's entries, those above the diagonal, are False, and a good program computes nothing
+for them.
 
-Here are the averages again with your mask, followed by the fraction of the entries that a longer text needs:
+Here are the averages again with your mask, followed by the fraction of True entries for longer texts:
 """
 
 # %%
@@ -740,10 +745,11 @@ proportion to the length.
 
 ## 6 · Matrix multiplication
 
-Most of the compute in deep learning goes into one operation. `x @ w` multiplies `[B, D]` by `[D, K]` and gives `[B,
-K]`. If there are more dimensions, the last two form the matrices, and the others are *batch* dimensions: there is a
-separate product for each combination of their indices, and PyTorch computes all of them at once. In a language model,
-`x` typically has the shape `[batch, tokens, D]`: one matrix for each sequence, with one row for each token.
+Most of the compute in deep learning goes into one operation. `x @ w` multiplies `[B, D]` by `[D, K]` and gives
+`[B, K]`. If there are more dimensions, the last two form the matrices, and the others are *batch* dimensions: there is
+a separate product for each combination of their indices, and PyTorch computes all of them at once. The batch dimensions
+of the two factors are broadcast, so `w` may have none: then every product uses the same `w`. In a language model, `x`
+typically has the shape `[batch, tokens, D]`: one matrix for each sequence, with one row for each token.
 
 The first cell below multiplies just two matrices. In the second, to show two batch dimensions, we give `x` a whole
 matrix for each *token* instead of a row, so both `batch` and `tokens` are batch dimensions.
@@ -821,9 +827,9 @@ r"""
 GPT-3 has 96 layers and works with vectors of 12,288 numbers. Each layer has four 12,288 × 12,288 matrices for
 *attention* (the part in which positions read from each other, lecture 04) and two for the feed-forward block, one
 12,288 × 49,152 and one 49,152 × 12,288. In addition there is a table with a vector for each of 50,257 tokens, the
-*token embedding*, and one with a vector for each of 2,048 positions, the *positional embedding*. (The token embedding
-also serves as the output layer, the last matrix, which scores every possible next token, so it counts once. Biases and
-normalizations add less than 0.01%.)
+*token embedding*, and one with a vector for each of 2,048 positions, the *positional embedding*. (GPT-3 uses the token
+embedding a second time, as its output layer: the last matrix, which scores every possible next token. We count it once.
+Biases and normalizations add less than 0.01%.)
 
 **Predict.** How many 80 GB cards do you need just to *hold* these weights, at two bytes each?
 """
@@ -898,8 +904,8 @@ takes 5.5 seconds over PCIe, at 64 GB/s, but only a tenth of a second at the ban
 **Mechanics.** A tensor takes `numel × element_size` bytes. It's made on the CPU unless you pass `device=`; `.to` copies
 only if the device or the dtype differs. A copy costs its latency plus its bytes divided by the bandwidth.
 `keepdim=True` keeps the dimension that a sum or a mean reduces, so that broadcasting aligns the result correctly.
-`tril` makes the causal mask for `[query, key]`. `@` multiplies the matrices in the last two dimensions and treats any
-others as a batch.
+`tril` makes the causal mask if the rows are queries and the columns keys. `@` multiplies the matrices in the last two
+dimensions and treats any others as a batch.
 
 **Mindset.** Before you make a tensor, say what its shape, dtype, size in bytes and device will be. Write these
 predictions down, and let the machine check them with `assert`.

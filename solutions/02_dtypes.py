@@ -247,7 +247,7 @@ r"""
 *Try it yourself:* convert 0.1, 1 and 300 to `float8_e5m2`, as we did above with `float8_e4m3fn`. Which of the two
 formats comes closer, and which has enough range for 3,000?
 
-### Exercise 2.1 · A decoder &nbsp; ★★★ &nbsp; 25 minutes
+### Exercise 2.1 · A decoder &nbsp; ★★★ &nbsp; essential &nbsp; 25 minutes
 
 Write `decode(bits, exponent_bits, mantissa_bits, finite=False)`. It returns the number that a bit pattern represents,
 in any format that follows this layout. `bits` is an integer of exactly `1 + exponent_bits + mantissa_bits` bits: first
@@ -468,7 +468,7 @@ r"""
 *Try it yourself:* how far can you go below `2.0**-126` in `bfloat16` before you reach 0? Find out with
 `torch.tensor(…, dtype=…)`, then compare with `limits`.
 
-### Exercise 2.3 · What survives? &nbsp; ★☆☆ &nbsp; 5 minutes
+### Exercise 2.3 · What survives? &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
 Write `survives(values, dtype)`. For each value, it says whether a conversion to `dtype` (`float16`, `bfloat16` or
 `float32`) leaves it finite and doesn't turn it into 0. A 0 has nothing to lose and survives; a value that's already
@@ -544,7 +544,7 @@ assert (top.view(torch.int16) + 1).view(torch.bfloat16) == math.inf  # the next 
 
 # %% [markdown]
 r"""
-### Exercise 2.4 · Mind the gap &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 2.4 · Mind the gap &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write `gap(x, dtype)`. Round `x` to the nearest number that `dtype` can represent, and return the distance from there to
 the next larger one. `x` is a Python float, 0 or positive, and it rounds to a number below the largest one of the dtype.
@@ -624,7 +624,8 @@ for dtype, digits in ((torch.float32, 6.9), (torch.float16, 3.0), (torch.bfloat1
 r"""
 What happens exactly halfway? PyTorch's conversions and sums **round to nearest**, with ties to even: they take the
 closer neighbor, and if a number lies exactly in the middle, the neighbor whose last bit is 0. (Always rounding halves
-up would make sums drift upward.)
+up would make sums drift upward.) That's why 65,520 becomes infinite and $2^{-25}$ becomes 0 in section 3: the last bit
+of 65,504 is 1, and that of 0 is 0.
 
 **Predict.** Add up a thousand ones in `bfloat16`, one after another. What's the result?
 """
@@ -909,12 +910,11 @@ With stochastic rounding, does the stuck weight reach 2 after all?
 ### Exercise 2.6 · Rounding at random (optional) &nbsp; ★★★ &nbsp; 20 minutes
 
 Write `stochastic_round(x, generator)`, which rounds each element of the `float32` tensor `x` stochastically to one of
-its two `bfloat16` neighbors. An element that lies a quarter of the way to the next number goes there
-with probability 1/4. Elements that `bfloat16` can represent exactly don't change. Each element is rounded
-independently, and all randomness comes from `generator` (a `torch.Generator` on the device of `x`). The result is a new
-`bfloat16` tensor with the same shape as `x`; `x` may be any view and must stay unchanged. You can assume that all
-elements of `x` are finite and that none is beyond the largest number of `bfloat16`. There may be millions of them, so
-don't write a loop.
+its two `bfloat16` neighbors. An element a quarter of the way from one neighbor to the other goes to that other one with
+probability 1/4. Elements that `bfloat16` can represent exactly don't change. Each element is rounded independently, and
+all randomness comes from `generator` (a `torch.Generator` on the device of `x`). The result is a new `bfloat16` tensor
+with the same shape as `x`; `x` may be any view and must stay unchanged. You can assume that all elements of `x` are
+finite and that none is beyond the largest number of `bfloat16`. There may be millions of them, so don't write a loop.
 """
 
 

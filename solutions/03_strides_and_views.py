@@ -122,7 +122,7 @@ r"""
 *Try it yourself:* what are the offset and the strides of `x[2:, :3]`? Decide before you look. Then draw it with
 `plots.show(plots.storage_layout(x[2:, :3]), alt="the lower left corner")`.
 
-### Exercise 3.1 · Which slot? &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 3.1 · Which slot? &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `storage_index(x, index)`. It returns the number of the slot that holds `x[index]`. `index` contains one integer
 for each dimension of `x`. As in Python, −1 means the last position along its dimension, and an index out of range
@@ -334,7 +334,7 @@ assert x.clone().untyped_storage().data_ptr() != start  # another storage, with 
 r"""
 *Try it yourself:* is `x.diagonal()` a view? Guess its stride first. Is `x.flip(0)`? (PyTorch has no negative strides.)
 
-### Exercise 3.2 · One storage or two? &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 3.2 · One storage or two? &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `shares_storage(a, b)`. It returns `True` if the two tensors use the same storage, whether or not they use the
 same slots of it. They may differ in shape, strides and dtype. There's one special case: a tensor created empty, like
@@ -975,7 +975,7 @@ assert wrong.tolist() == [[0, 1, 2], [1, 2, 3]]  # 1 and 3 are not elements of g
 
 # %% [markdown]
 r"""
-### Exercise 3.6 · Sliding windows &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 3.6 · Sliding windows &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `sliding_windows(x, size, dilation)`. It returns all windows of `size` elements of `x`, one per row; the first one
 starts at `x[0]`, and the last one ends with the last element. Within a window, the elements are `dilation` apart: if

@@ -711,7 +711,7 @@ r"""
 *Try it yourself:* `rearrange(x, "b (t two) d -> b t (two d)", two=2)` puts two tokens into one vector. Is it free?
 Decide before you measure.
 
-### Exercise 4.3 · Split and merge &nbsp; ★☆☆ &nbsp; 8 minutes
+### Exercise 4.3 · Split and merge &nbsp; ★☆☆ &nbsp; essential &nbsp; 8 minutes
 
 Write `split_heads(x, heads)`, which turns a tensor `[b, t, d]` into one of shape `[b, h, t, e]`, where $d = h \cdot e$
 and each head consists of $e$ neighboring numbers. Also write `merge_heads(x)`, which undoes it, whatever the strides of
@@ -984,7 +984,7 @@ assert torch.allclose(first_only, v[:, :1], atol=1e-5)  # the newest token reads
 
 # %% [markdown]
 r"""
-### Exercise 4.5 · Attention &nbsp; ★★☆ &nbsp; 20 minutes
+### Exercise 4.5 · Attention &nbsp; ★★☆ &nbsp; essential &nbsp; 20 minutes
 
 Write `attention(q, k, v, causal)` for any number of leading dimensions, which are the same for `q`, `k` and `v`. Scale
 the scores by $1/\sqrt{e}$, where $e$ is the length of a query. If `causal` is true, the queries belong to the last `t`
@@ -1041,7 +1041,7 @@ in its last rows if there are fewer.</details>
 **Why it matters.** You've written the operation that Transformers are built on, in a form simple enough to test a fast
 implementation against. A transposed mask and a mask aligned to the wrong corner both produce numbers that look fine.
 
-### Exercise 4.6 · Many heads &nbsp; ★★★ &nbsp; 15 minutes
+### Exercise 4.6 · Many heads &nbsp; ★★★ &nbsp; essential &nbsp; 15 minutes
 
 With one set of attention weights, each token can read only one weighted average. So **multi-head attention** runs
 several *heads* side by side, each with its own queries, keys and values, and concatenates their results. Write a causal

@@ -145,7 +145,7 @@ print(f"an elementwise operation on the output: {addition / linear_flops:.3%} of
 
 # %% [markdown]
 r"""
-### Exercise 5.1 · FLOPs of a multiplication &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 5.1 · FLOPs of a multiplication &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `matmul_flops(x_shape, w_shape)`. It returns the FLOPs of `x @ w`, computed from the two shapes alone. In each
 shape, the last two dimensions are those of a matrix. All dimensions before them are *batch* dimensions: they broadcast
@@ -535,7 +535,7 @@ r"""
 On a CPU, finding and clearing the pages can take longer than the addition itself. On a GPU, the two versions should
 take about the same time. To time only the arithmetic, use `out=`, as `time_calls` does.
 
-### Exercise 5.3 · A benchmark &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 5.3 · A benchmark &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write `benchmark(f, synchronize, clock, warmup, repeats)`: call `f()` `warmup` times without timing, then time `repeats`
 further calls, each separately, and return the median time of one call in seconds, measured from when the call is made
@@ -772,7 +772,7 @@ good*. If yours is below 0.2, find out why. Even a multiplication on its own doe
 *mamf-finder* (github.com/stas00/ml-engineering) tries many shapes; the fastest reaches 271.2 TFLOP/s on an A100 (87%)
 and 794.5 on an H100 (80%).
 
-### Exercise 5.4 · Utilization from a data sheet &nbsp; ★☆☆ &nbsp; 10 minutes
+### Exercise 5.4 · Utilization from a data sheet &nbsp; ★☆☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `mfu(flops, seconds, sheet, dtype)`. `sheet` is a data sheet as printed: for each dtype a pair `(FLOP/s, sparse)`,
 where `sparse` is `True` if the rate holds only for 2:4 sparse matrices. The matrices that we multiply are dense. Return
@@ -1071,7 +1071,7 @@ numbers from memory could be faster.
 A multiplication `[B, D] @ [D, K]` has to move each matrix at least once: read `x` and `w`, write `y`. Once fetched,
 each number can be used many times: an element of `x` in $K$ products, an element of `w` in $B$.
 
-### Exercise 5.5 · Intensity, and what the limit is &nbsp; ★☆☆ &nbsp; 10 minutes
+### Exercise 5.5 · Intensity, and what the limit is &nbsp; ★☆☆ &nbsp; essential &nbsp; 10 minutes
 
 Write two functions. `arithmetic_intensity(b, d, k, bytes_per_element)` returns the FLOPs per byte of a multiplication
 `[b, d] @ [d, k]` in which each of the three matrices is moved once. `bound(intensity, peak, bandwidth)` returns

@@ -122,7 +122,8 @@ The path ends at a node called `AccumulateGrad`, whose `variable` is `w`. These 
   whatever is computed from them inherits it.
 - `backward()` stores a gradient in the `.grad` of each *leaf that requires one and that the graph reaches*. For
   intermediate (non-leaf) tensors, it computes the gradient, passes it on, and discards it.
-- If you call `tensor.retain_grad()` first, `backward()` keeps that tensor's gradient, too.
+- If you call `tensor.retain_grad()` first, `backward()` keeps that tensor's gradient, too; from then on
+  `tensor.retains_grad` is True.
 - Inside `with torch.no_grad():` nothing is recorded. `tensor.detach()` returns a tensor with the same numbers but no
   history. Neither lets gradients flow through.
 """
@@ -326,8 +327,8 @@ shrinks in proportion to $h^2$, while that of the forward difference shrinks in 
 is so small that the two values agree in nearly all their digits, and what's left after the subtraction is mostly
 rounding error. So use *central differences in float64 with $h$ around $10^{-5}$* (for values of magnitude around 1).
 
-*Try it yourself:* in `slope_error`, take the slope at 1,000 instead of 1 (in `one` and in `math.cos`). Which side of
-the V-shaped curves moves, and why?
+*Try it yourself:* in `slope_error` (in the folded cell above), take the slope at 1,000 instead of 1 (in `one` and in
+`math.cos`). Which side of the V-shaped curves moves, and why?
 
 ### Exercise 6.2 · A gradient without autograd &nbsp; ★★☆ &nbsp; 10 minutes
 
@@ -453,13 +454,14 @@ r"""
 The backward pass starts at $h_2$. Its gradient is $2 h_2 / BK$, since the mean divides by the number of elements. A
 gradient always has the shape and the dtype of its tensor.
 
-**The weights $w_2$.** The number $w_2[j, k]$ is used once for each token $i$: it multiplies $h_1[i, j]$, and the
-product is added to $h_2[i, k]$. So it changes the loss through each of the $B$ tokens, and these contributions add up.
-We write $\nabla w_2$ for the gradient of the loss with respect to $w_2$:
+**The weights $w_2$.** We call the token $i$, the input $j$ and the output $o$. The number $w_2[j, o]$ is used once for
+each token $i$: it multiplies $h_1[i, j]$, and the product is added to $h_2[i, o]$. So it changes the loss through each
+of the $B$ tokens, and these contributions add up. We write $\nabla w_2$ for the gradient of the loss with respect to
+$w_2$:
 
-$$\nabla w_2[j, k] = \sum_i h_1[i, j] \; \nabla h_2[i, k]$$
+$$\nabla w_2[j, o] = \sum_i h_1[i, j] \; \nabla h_2[i, o]$$
 
-There's one multiplication and one addition for each *triple* $(i, j, k)$, and there are $B \cdot D \cdot K$ triples.
+There's one multiplication and one addition for each *triple* $(i, j, o)$, and there are $B \cdot D \cdot K$ triples.
 That's $2BDK$ FLOPs, as many as the layer's forward pass.
 """
 
@@ -499,7 +501,7 @@ assert torch.allclose(g2 @ w2.detach().T, grads["h1"])  # [B, K] @ [K, D]
 # %% [markdown]
 r"""
 **The weights $w_1$.** This works the same way as for $w_2$, one layer further back:
-$\nabla w_1[j, l] = \sum_i x[i, j] \, \nabla h_1[i, l]$, with triples of a token, an input and an output. It takes
+$\nabla w_1[j, o] = \sum_i x[i, j] \, \nabla h_1[i, o]$, with triples of a token, an input and an output. It takes
 $2BDD$ FLOPs.
 
 So the second layer needs *three products of the same size*, one forward and two backward. Written with `einsum`, all
@@ -507,9 +509,9 @@ three use the same three indices, and each sums over a different one:
 
 | product | sums over | einsum | FLOPs |
 |---|---|---|---|
-| forward, $h_2$ | inputs | `"i j, j k -> i k"` of $h_1$, $w_2$ | $2BDK$ |
-| backward, $\nabla w_2$ | tokens | `"i j, i k -> j k"` of $h_1$, $\nabla h_2$ | $2BDK$ |
-| backward, $\nabla h_1$ | outputs | `"i k, j k -> i j"` of $\nabla h_2$, $w_2$ | $2BDK$ |
+| forward, $h_2$ | inputs | `"i j, j o -> i o"` of $h_1$, $w_2$ | $2BDK$ |
+| backward, $\nabla w_2$ | tokens | `"i j, i o -> j o"` of $h_1$, $\nabla h_2$ | $2BDK$ |
+| backward, $\nabla h_1$ | outputs | `"i o, j o -> i j"` of $\nabla h_2$, $w_2$ | $2BDK$ |
 """
 
 # %% tags=["item-66"]
@@ -523,16 +525,16 @@ for i, j, o in itertools.product(range(b), range(d), range(d)):
 assert torch.allclose(total, grads["w1"])
 assert work == 2 * b * d * d
 
-assert torch.allclose(torch.einsum("ij, jk -> ik", h1, w2), h2)
-assert torch.allclose(torch.einsum("ij, ik -> jk", h1, g2), grads["w2"])
-assert torch.allclose(torch.einsum("ik, jk -> ij", g2, w2), grads["h1"])
+assert torch.allclose(torch.einsum("ij, jo -> io", h1, w2), h2)
+assert torch.allclose(torch.einsum("ij, io -> jo", h1, g2), grads["w2"])
+assert torch.allclose(torch.einsum("io, jo -> ij", g2, w2), grads["h1"])
 
 # %% [markdown]
 r"""
 *Try it yourself:* what happens if you write `g2 @ w2`, without the `.T`? If `k` were equal to `d`, you'd get no error,
 just a wrong gradient. (That's why the sizes in tests should all differ.)
 
-### Exercise 6.3 · Gradients by hand &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 6.3 · Gradients by hand &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write `gradients_by_hand(x, w1, w2)`. It returns the pair `(gradient of w1, gradient of w2)` for
 $\text{loss} = \operatorname{mean}\big((x\, w_1\, w_2)^2\big)$, each in the shape and dtype of its weights. Use `@` or
@@ -805,7 +807,7 @@ assert share < 1e-5
 
 # %% [markdown]
 r"""
-### Exercise 6.5 · What the backward pass costs &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 6.5 · What the backward pass costs &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Often, only part of a model is trained, and the rest is *frozen*. Write
 `backward_flops(tokens, widths, trainable, input_needs_grad)`. It returns the FLOPs of the backward pass of a chain of
@@ -1082,7 +1084,7 @@ product, so they add nothing to our count, although they take time.
 `layer.router(x).topk(2).indices.flatten().bincount()`. If each expert were on a GPU of its own, which one would
 determine how long a step takes?
 
-### Exercise 6.6 · Better than 6N &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 6.6 · Better than 6N &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write two functions for a *dense* Transformer language model (one without experts) whose parameters are all trained,
 without recomputation.
@@ -1214,8 +1216,8 @@ r"""
 The two errors from the trap in section 5 (counting the table, ignoring attention) have opposite signs. At one context
 length they cancel, and $6N$ is exactly right for the wrong reasons.
 
-**Predict.** At how many tokens of context does this happen? (The rule charges 6 FLOPs for each of the table's
-`vocab · d` weights.)
+**Predict.** The model has 32 layers of width 4,096. At how many tokens of context does this happen? (The rule charges 6
+FLOPs for each of the table's `vocab · d` weights.)
 """
 
 # %%

@@ -381,7 +381,7 @@ assert abs(wrong / right / math.sqrt(16_384 / 32) - 1) < 0.02  # 22.6
 r"""
 *Try it yourself:* which `nonlinearity=` turns `nn.init.kaiming_normal_` into LeCun's rule?
 
-### Exercise 7.1 · Three initializers &nbsp; ★☆☆ &nbsp; 5 minutes
+### Exercise 7.1 · Three initializers &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
 Write `init_std(kind, fan_in, fan_out)`. It returns the std of the weights for the kinds `"lecun"`, `"glorot"` and
 `"kaiming"` (forward, for ReLU), as a Python float computed in full precision (a different rounding of the last digit is
@@ -551,7 +551,7 @@ flowchart LR
   X["x<br/>[B, dim]"] --> A["layers.0<br/>[dim, dim]"] --> D["…"] --> F["final<br/>[dim, 1]"] --> Y["one number each<br/>[B]"]
 ```
 
-### Exercise 7.3 · Linear, and Cruncher &nbsp; ★★☆ &nbsp; 20 minutes
+### Exercise 7.3 · Linear, and Cruncher &nbsp; ★★☆ &nbsp; essential &nbsp; 20 minutes
 
 Write two modules.
 
@@ -669,8 +669,8 @@ except RuntimeError as refusal:
 r"""
 ### Find the mistakes
 
-Here's a model that runs but has *five* mistakes. You've met four of them in this lecture; the fifth is in a hint to
-exercise 7.3. Read it and write them down before you go on.
+Here's a model that runs but has *five* mistakes. You've met four of them in this lecture, and the statement of exercise
+7.3 warns of the fifth. Read it and write them down before you go on.
 """
 
 
@@ -997,8 +997,9 @@ multiply. We write $m_l$ for the mean square of the outputs of layer $l$ (before
 
 $$m_{l} = \text{fan\_in}_l \cdot \sigma_l^2 \cdot \tfrac12\, m_{l-1} \quad\text{with a ReLU between the layers},$$
 
-and the same without the ½ if there's none. The weights have mean 0, so the outputs do too, and $\sqrt{m_l}$ is their
-std. The first layer gets the data, which didn't go through a ReLU, so its factor has no ½.
+and the same without the ½ if there's none (also for the gradients below). The weights have mean 0, so the outputs do
+too, and $\sqrt{m_l}$ is their std. The first layer gets the data, which didn't go through a ReLU, so its factor has no
+½.
 
 The same happens to gradients, starting from the other end. We write $g_l$ for the mean square of the gradient with
 respect to the outputs of layer $l$. Where the ReLU's input was negative, no gradient passes, so again we lose half of
@@ -1006,7 +1007,7 @@ it. In the backward direction each sum runs over the *outputs* of the layer:
 
 $$g_{l-1} = \text{fan\_out}_l \cdot \sigma_l^2 \cdot \tfrac12\, g_l .$$
 
-### Exercise 7.6 · There and back &nbsp; ★★★ &nbsp; 25 minutes
+### Exercise 7.6 · There and back &nbsp; ★★★ &nbsp; essential &nbsp; 25 minutes
 
 Write two functions. A chain of one or more linear layers turns `widths[0]` numbers into `widths[1]`, these into
 `widths[2]`, and so on. Layer $i$ (from 0) has weights of mean 0 and std `weight_stds[i]`, which is positive. With
@@ -1107,8 +1108,9 @@ for i, output in enumerate(outputs):
 r"""
 ### Four initializations, measured
 
-Our network has fifty layers, 512 wide, with a ReLU after each. It's your `Cruncher`, extended to remember each layer's
-outputs. The weights come from a normal distribution cut at ±3 std. We compare four choices of std: that of `torch.randn`, which is
+Our network has fifty layers, 512 wide, with a ReLU after each. (The one after the last changes nothing here, since we
+look at each layer's outputs before their ReLU.) It's your `Cruncher`, extended to remember each layer's outputs. The
+weights come from a normal distribution cut at ±3 std. We compare four choices of std: that of `torch.randn`, which is
 1; that of `nn.Linear`; LeCun's (which equals Glorot's here, as the matrices are square); and Kaiming's.
 """
 
@@ -1187,7 +1189,9 @@ The result is NaN, because sums in the next layers contain infinities of both si
 this model is the scale of its weights. (bfloat16 has the same range. In float16, it would have failed in layer 4.)
 
 Now all four. Some of these numbers don't fit into `float32`, so we measure in `float64`, on the CPU. The predictions
-come from your functions and account for the cut: they use `kept(3)` times the std.
+come from your functions and account for the cut: they use `kept(3)` times the std. (They're right on average over many
+networks. A single one may be off by a factor of two after fifty layers, because its scale also depends on the weights
+that it happened to draw.)
 """
 
 # %%
@@ -1224,7 +1228,7 @@ assert 0.2 < outputs_of["Kaiming"][-1] < 2.2
 
 # %%
 largest = torch.finfo(torch.float32).max
-finding = "Fifty layers: one initialization explodes, two vanish, one works, all as predicted"
+finding = "Fifty layers: one initialization explodes, two vanish, one works, as predicted"
 figure = plots.through_depth(
     outputs_of,
     predicted,
@@ -1323,9 +1327,9 @@ assert round(kept(3) ** depth, 2) == 0.51
 
 # %% [markdown]
 r"""
-About half is left. Can we see that in a measurement? Not clearly in a single network, because its scale also depends on
-which weights it happened to draw: each layer is a few percent off, and over fifty layers that adds up to tens of
-percent. The prediction is about the mean square over many draws. So let's draw eight, with your `truncated_normal`.
+About half is left. Can we see that in a measurement? Not clearly in a single network: each layer's scale is a few
+percent off, depending on the weights drawn, and over fifty layers that adds up to tens of percent. The prediction is
+about the mean square over many draws. So let's draw eight, with your `truncated_normal`.
 """
 
 # %%

@@ -157,7 +157,7 @@ skip them.
 gradients, section 2), and take a step with a gradient of ones. How far does it move in a second step, after each kind
 of `zero_grad`?
 
-### Exercise 8.1 · SGD &nbsp; ★☆☆ &nbsp; 10 minutes
+### Exercise 8.1 · SGD &nbsp; ★☆☆ &nbsp; essential &nbsp; 10 minutes
 
 Write the `step` method of `SGD`: for each group and each of its parameters that has a gradient, subtract the *group's
 current* learning rate times the gradient, even if the parameter was frozen after its gradient was computed. Leave a
@@ -408,7 +408,7 @@ That's a factor of 29 from the position of one parenthesis. Gradients of that si
 section 8, more than a fifth are smaller still. A learning rate that was tuned for one version may not work for the
 other.
 
-### Exercise 8.2 · AdaGrad (optional) &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 8.2 · AdaGrad (optional) &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write the `step` method of `AdaGrad`, with a positive $\varepsilon$ outside the root. Keep the sum of the squared
 gradients of parameter `p` in `self.state[p]["sum"]`: a tensor with the shape, dtype and device of `p`, and the only one
@@ -585,7 +585,7 @@ a real gradient, Adam divides the decay by that gradient's size, so weights with
 **AdamW** (Loshchilov and Hutter, 2017) is Adam with decoupled weight decay, which shrinks all weights by the same
 factor.
 
-### Exercise 8.3 · AdamW &nbsp; ★★★ &nbsp; 20 minutes
+### Exercise 8.3 · AdamW &nbsp; ★★★ &nbsp; essential &nbsp; 20 minutes
 
 Write the `step` method of `AdamW`. For each parameter with a gradient: first shrink it,
 $p \leftarrow p \cdot (1 - \text{lr} \cdot \text{weight\_decay})$; then take Adam's step, with the formulas above.
@@ -1004,7 +1004,7 @@ r"""
 *Try it yourself:* how many bytes do `nn.SiLU`, `nn.Sigmoid` and `nn.Dropout(0.5)` keep? Guess first: what does the
 derivative of each need?
 
-### Exercise 8.5 · Four kinds of memory &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 8.5 · Four kinds of memory &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write `training_bytes(batch, width, layers, moments, counter)`. It returns the bytes of each kind in a training step of
 the chain above (`layers` layers of `width` × `width`, possibly none; a head of `width` × 1; no biases, no activation
@@ -1778,7 +1778,7 @@ factored, so for biases and norms Adafactor keeps the full average.)
 *Try it yourself:* run Lion in the narrow valley, `go_down(lambda p: Lion(p, lr=0.1))`. How far does it move in each
 step, at the start and near the minimum?
 
-### Exercise 8.7 · How much memory is left? (optional) &nbsp; ★☆☆ &nbsp; 5 minutes
+### Exercise 8.7 · How much memory is left? (optional) &nbsp; ★☆☆ &nbsp; 8 minutes
 
 Write `room_left(shapes, memory)`. For each of six optimizers, it returns how many of the `memory` bytes are left for
 activations when a model whose parameters have these shapes is trained in float32. Parameters, gradients and state are

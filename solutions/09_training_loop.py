@@ -5,7 +5,7 @@ r"""
 [← 08 · Optimizers](../08_optimizers/08_optimizers.ipynb) · [10 · Mixed precision
 →](../10_mixed_precision/10_mixed_precision.ipynb)
 
-> **What must a training run remember, so that pulling the plug costs nothing?**
+> **What must a training run remember, so that pulling the plug costs only minutes?**
 
 You have a model, its gradients and an optimizer. What's missing is everything around them: where the tokens come from,
 how a batch gets to the device, what a seed guarantees, how the learning rate changes, and what to do when the machine
@@ -123,8 +123,8 @@ assert misread.tolist() == [1 + 2 * 2**16, 3 + 4 * 2**16] == [131_073, 262_147]
 
 # %% [markdown]
 r"""
-There's no error and no warning, just half as many tokens, all of them wrong. The opposite mistake is harder to notice:
-ids below 65,536 that were written as int32 and are read as uint16 are all there, each followed by a 0. Since a 0 in
+There's no error and no warning, just half as many tokens, all of them wrong. The opposite mistake is harder to notice.
+Write ids below 65,536 as int32 and read them as uint16, and you get all of them, each followed by a 0. Since a 0 in
 every second place is easy to predict, the loss may even look *better*.
 
 > **Trap: two more ways to misread a file.** (1) `np.load` refuses these bytes with a message about pickles that
@@ -157,8 +157,8 @@ The remedy is a real .npy file. `np.save` first writes a header (here 128 bytes)
 operating system fetches its elements from disk only when you touch them, one page (a block of a few kilobytes) at a
 time, and may discard them again. So the file may be larger than your memory.
 
-**Predict.** A file of $2^{24}$ tokens in uint16 takes 34 MB. You map it and copy one window of 1,025 tokens as int64.
-How many bytes of memory does NumPy allocate in total?
+**Predict.** A file of $2^{24}$ tokens in uint16 takes 34 MB. You map it and copy 1,025 consecutive tokens as int64
+(1,024 inputs and one more, as section 2 will need). How many bytes of memory does NumPy allocate in total?
 """
 
 # %%
@@ -325,8 +325,8 @@ r"""
 A text of $N$ tokens has $N - T$ windows, starting at $0, \dots, N - T - 1$.
 
 > **Trap: four mistakes and a risk.** Here's the kind of function you may find in lecture notes. It runs, and its result
-> looks like a batch. Four things are wrong with it, and a fifth is risky. Find them, then open the folded cell below
-> it, which shows the four.
+> looks like a batch. Four things are wrong with it (two of them you can only see by calling it as a model would), and a
+fifth is risky. Find what you can, then open the folded cell below > it, which shows the four.
 """
 
 
@@ -365,24 +365,24 @@ r"""
 model, doesn't help: an embedding doesn't accept those either, and above $2^{24}$ some of them would be wrong.)
 
 The risk is that `get_batch_as_found` draws from PyTorch's *global* source of random numbers, the one that dropout and
-initialization draw from by default. Add one dropout layer to the model, and every batch except the first changes. So
-batches should have their own generator (section 4).
+initialization draw from by default. Add one dropout layer to the model, and each forward pass draws from the same
+source, so every batch after the first changes. That's why batches should have their own generator (section 4).
 
 > **Trap: a read-only array.** An array mapped with `mmap_mode="r"` is read-only, yet `torch.from_numpy` turns it into a
 > tensor that PyTorch *thinks* it may write to. PyTorch warns about this, but only once. `astype(np.int64)` makes a copy
 > that it may safely write to. Make that copy *after* you've picked the windows: `tokens.astype(np.int64)` would read
 > the whole file into memory, at eight bytes per token.
 
-### Exercise 9.2 · A batch &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 9.2 · A batch &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write `get_batch(tokens, batch, context, generator)`. It returns inputs and targets, two int64 tensors of shape
 `[batch, context]`. `tokens` is a one-dimensional array of any size, any integer dtype and either byte order, and it's
 often memory-mapped. Each row of the inputs is a window of `tokens`, and its targets are the same window shifted by one
 token. Every window is equally likely, including the last one, and the rows are drawn independently. (So don't scale a
 random float32: `torch.rand` gives only $2^{24}$ different values, and a text may have billions of windows.) All
-randomness comes from `generator`, a `torch.Generator`: the same state gives the same batch, and a second call gives a
-different one. `batch` and `context` are at least 1. If there isn't a single window, raise a `ValueError`. Read only
-what you need: a call must not allocate memory for the whole text.
+randomness comes from `generator`, a `torch.Generator`: the same state gives the same batch, and each call advances the
+state, so the next call draws new windows. `batch` and `context` are at least 1. If there isn't a single window, raise a
+`ValueError`. Read only what you need: a call must not allocate memory for the whole text.
 """
 
 
@@ -413,9 +413,10 @@ r"""
 **Why it matters.** With an off-by-one error here, the model silently learns the wrong thing: if the targets equal the
 inputs, the loss goes to zero, and the model has only learned to copy.
 
-Don't train on the whole text. A **validation set** is a set of examples that the model isn't trained on, and the
-**validation loss** is the model's loss on them. It shows whether the model has learned something general.
-(**Overfitting** means that a model fits its training examples but not others.)
+Don't train a model that you'll use on the whole text. (In this lecture we do, since we only compare runs with each
+other.) A **validation set** is a set of examples that the model isn't trained on, and the **validation loss** is the
+model's loss on them. It shows whether the model has learned something general. (**Overfitting** means that a model fits
+its training examples but not others.)
 
 *Try it yourself:* ask for a context that's one token shorter than the text. How many windows are there, and how many
 different batches?
@@ -447,8 +448,9 @@ if device.type == "cuda":
 # %% [markdown]
 r"""
 How much time does that save? A batch of 32 × 1,024 tokens takes 262 kB for the inputs in int64, and the same for the
-targets. Suppose that the link to the GPU carries 25 GB/s, and that an H100 trains a small model, GPT-2 with its 124
-million parameters, at $6N$ FLOPs per token (lecture 06) and an MFU of 0.4:
+targets. Suppose that the link to the GPU carries 25 GB/s, less than half of PCIe 5's peak (lecture 01), and that an
+H100 trains a small model, GPT-2 with its 124 million parameters, at $6N$ FLOPs per token (lecture 06) and an MFU of
+0.4:
 """
 
 # %%
@@ -714,11 +716,11 @@ Write `seeded(seed)`, which returns a **context manager**: an object that you pu
 block, `seeded` is called again. The check looks at generators on the CPU only, but choose an approach that also
 restores those on GPUs.
 
-Every generator has a function that returns its state and one that sets it. For PyTorch, `torch.random.fork_rng()` does
-both: after a block `with torch.random.fork_rng():`, the generators of the CPU and of the GPUs are back in the state
-that they had before it. The decorator `@contextmanager` turns a function with a single `yield` into a context manager.
-What comes before the `yield` runs when the block begins, what comes after it runs when the block ends, and an error in
-the block is raised at the `yield`.
+Every generator has a function that returns its state and one that sets it. For PyTorch, the context manager
+`torch.random.fork_rng()` saves and restores the states for you: after a block `with torch.random.fork_rng():`, the
+generators of the CPU and of the GPUs are back in the state that they had before it. The decorator `@contextmanager`
+turns a function with a single `yield` into a context manager. What comes before the `yield` runs when the block begins,
+what comes after it runs when the block ends, and an error in the block is raised at the `yield`.
 """
 
 
@@ -982,10 +984,10 @@ r"""
 So a training loop should check its loss *before* the update, and stop if it's not finite. (On a GPU this isn't free,
 because Python has to wait for the number. If you keep an older checkpoint, it's enough to check every few steps.)
 
-### Exercise 9.5 · The training loop &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 9.5 · The training loop &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
-Write `train(model, optimizer, next_batch, loss_fn, lr_at, steps)`, and use every argument. `optimizer` has parameters
-of `model` and no others. For each number in `steps` (a `range`, which needn't start at 0):
+Write `train(model, optimizer, next_batch, loss_fn, lr_at, steps)`, and use every argument. All parameters in
+`optimizer` belong to `model`. For each number in `steps` (a `range`, which needn't start at 0):
 
 1. set the learning rate of *every* parameter group of `optimizer` to `lr_at(step)`;
 2. call `next_batch()` once; it returns inputs and targets;
@@ -1036,8 +1038,9 @@ r"""
 <details><summary>Hint 1</summary>Take the five lines above and add four things: set <code>group["lr"]</code> for each group in <code>optimizer.param_groups</code>, call <code>next_batch()</code>, check the loss with <code>torch.isfinite</code>, and append <code>loss.item()</code>.</details>
 <details><summary>Hint 2</summary>The gradients have to be cleared at some point <em>before</em> the backward pass, and the loss has to be checked before the update.</details>
 
-**Why it matters.** You'll use this loop from section 8 on, and the capstone's loop is this one with three changes.
-Everything it needs comes in through its arguments, which is why it can be stopped and resumed.
+**Why it matters.** You'll use this loop from section 8 on, and the capstone trains with nearly the same one. Apart from
+PyTorch's global generator, everything it needs comes in through its arguments, which is why it can be stopped and
+resumed.
 
 ### The best learning rate, on paper (optional)
 
@@ -1046,8 +1049,8 @@ weights and answers $y = x \cdot w^*$. A student of the same form starts at zero
 with the teacher's answers, and learns by plain SGD. Each entry of $x$ is drawn from a standard normal distribution and
 the loss is the mean squared error, so the expected loss is the squared distance between the student's weights $w$ and
 the teacher's, $|w - w^*|^2$. A step with learning rate $\eta$ multiplies that squared distance, on average, by the
-following factor. (To derive it, expand the square; for a standard normal $x$, $x x^\top x x^\top$ is on average $D + 2$
-times the identity.)
+following factor. (To derive it, write the new $w - w^*$ as the old one minus $\eta$ times the gradient, and expand its
+squared length; for a standard normal $x$, $x x^\top x x^\top$ is on average $D + 2$ times the identity.)
 
 $$q = 1 - 4\eta + 4\eta^2 \left(1 + \frac{D + 1}{B}\right).$$
 
@@ -1275,15 +1278,15 @@ assert abs(whole[0] - math.log(256)) < 0.3 and whole[-1] < 4
 r"""
 At first the model knows nothing and assigns each of the 256 bytes a probability of about 1/256, so its loss is
 $\ln 256 \approx 5.5$. Two other numbers say the same thing in other units. The **perplexity** is $e^\text{loss}$, the
-number of equally likely choices that would give this loss: here 256 at first. **Bits per byte** is the loss with base-2
-logarithms, divided by the average number of bytes per token (here one): $5.5 / \ln 2 \approx 8$.
+number of equally likely choices that would give this loss: here about 256 at first. **Bits per byte** is the loss with
+base-2 logarithms, divided by the average number of bytes per token (here one): $5.5 / \ln 2 \approx 8$.
 
 Now, where does the time of a step go? A **profiler** records when each operation of a program begins and ends.
 `torch.profiler.profile` does this for everything that PyTorch runs in its `with` block. It automatically labels
 PyTorch's operations (which it calls *operators*), the backward pass and the optimizer; `record_function` labels other
 parts of your program.
 
-The two linear layers multiply matrices: once each in the forward pass, and twice in the backward pass. These six
+Each of the two linear layers needs one matrix product in the forward pass and two in the backward pass. These six
 products do all the FLOPs that lecture 06 counts. The rest (looking up vectors, GELU, dropout, softmax, AdamW) isn't
 counted.
 
@@ -1500,8 +1503,8 @@ for name in ("optimizer", "data position", "global generator", "step"):
 r"""
 The loss of a step is computed *before* the update, so the first loss after a resume doesn't depend on the optimizer.
 That's why a loss that "continues where it left off" proves little. A plot may not help either, as you can see for
-yourself at the end of this section. The bits do show the difference. (The last line of the output, "all", is a run that
-restores nothing, as in the trap above.)
+yourself at the end of this section. The bits do show the difference. (The row "all" is a run that restores nothing, as
+in the trap above; "all but the model" restores only the weights.)
 
 So a checkpoint must contain the *model, the optimizer, the step, the generators, and the position in the data* (for us,
 the state of the batches' own generator). If your run has a scheduler, a loss scaler (lecture 10) or a running average
@@ -1542,16 +1545,16 @@ same folder, because another one might be on a different file system, and a rena
 > To make sure that your own files load without it, put only tensors, numbers, text, lists, tuples and dictionaries into
 > them.
 
-### Exercise 9.7 · Save and resume &nbsp; ★★★ &nbsp; 25 minutes
+### Exercise 9.7 · Save and resume &nbsp; ★★★ &nbsp; essential &nbsp; 25 minutes
 
 Write two functions. `save_checkpoint(path, model, optimizer, step, generator)` writes everything that the run needs to
 continue: the model, the optimizer, the number of the next step, the state of `generator` (which draws the batches) and
-of PyTorch's global generator on the CPU (which draws dropout). If writing fails, the error is passed on, and what was
-at `path` stays as it was: write the new file under another name in the same folder, then rename it. Once a file exists
-at `path`, there must be one at all times from then on. After a successful save, the folder holds no other file whose
-name begins with `path.name`, not even one from an earlier save that failed or was interrupted. All files with other
-names stay. `load_checkpoint(path, model, optimizer, generator)` restores the model, the optimizer and both generators
-to the saved state, and returns the step. The file must load with a plain `torch.load(path)`, which means
+of PyTorch's global generator on the CPU (which draws the masks of dropout). If writing fails, the error is passed on,
+and what was at `path` stays as it was: write the new file under another name in the same folder, then rename it. Once a
+file exists at `path`, there must be one at all times from then on. After a successful save, the folder holds no other
+file whose name begins with `path.name`, not even one from an earlier save that failed or was interrupted. All files
+with other names stay. `load_checkpoint(path, model, optimizer, generator)` restores the model, the optimizer and both
+generators to the saved state, and returns the step. The file must load with a plain `torch.load(path)`, which means
 `weights_only=True`. Saving must not change anything in the run. `path` is a `Path`, and its folder exists.
 """
 
@@ -1629,11 +1632,13 @@ assert 12 * 70e9 == 840e9  # a 70 B model: 840 GB
 # %% [markdown]
 r"""
 That's 4 bytes for the parameter and 8 for Adam's two averages. (Gradients aren't saved; the next step computes its
-own.) A checkpoint of a model with 70 billion parameters takes 840 GB. At 2 GB/s you wait seven minutes for it.
+own.) A checkpoint of a model with 70 billion parameters takes 840 GB. Written to a single disk, at 2 GB/s, it takes
+seven minutes.
 
 So you can't save after every step. But you shouldn't save too rarely either, because a failure destroys all the work
-since the last checkpoint: on average, that of half an interval. Suppose that saving takes $\delta$ seconds, failures
-are $M$ seconds apart on average, and you save every $\tau$ seconds. The fraction of time lost is about
+since the last checkpoint, which is half an interval's on average. Suppose that saving takes $\delta$ seconds, failures
+are $M$ seconds apart on average, and you save every $\tau$ seconds. As long as $\delta$ is much shorter than $\tau$,
+and $\tau$ than $M$, the fraction of time lost is about
 
 $$\frac{\delta}{\tau} + \frac{\tau}{2M}, \qquad\text{smallest at}\quad \tau = \sqrt{2\,\delta M}$$
 
@@ -1668,14 +1673,16 @@ assert round(12 * FACTS["Llama 3.1 405B parameters"].value / 2e12, 1) == 2.4  # 
 
 # %% [markdown]
 r"""
-Saving every 19 minutes, you still lose a tenth of the time. (Llama 3's authors report losing less than a tenth to all
-causes together. Their storage sustains 2 TB/s, with peaks of 7 TB/s, according to section 3.3.1 of their paper. At 2
-TB/s, 12 bytes for each of 405 billion parameters take 2.4 seconds.) That's why people work on *fast* checkpoints: each
-GPU saves only its own part, which is first copied to the CPU's memory and then written to disk while training goes on.
+Saving every 19 minutes, you still lose a tenth of the time. That's why people work on *fast* checkpoints: each GPU
+saves only its own part, which is first copied to the CPU's memory and then written to disk while training goes on.
+(Llama 3's authors report losing less than a tenth to all causes together. Their storage sustains 2 TB/s, with peaks of
+7 TB/s, according to section 3.3.1 of their paper. At 2 TB/s, 12 bytes for each of 405 billion parameters take 2.4
+seconds, not a minute.)
 
-Drag the slider for the interval, *save every*. Then drag the one for the number of *cards*: how much is lost with 8
-cards if you save once an hour, and with 131,072? Last, shorten the save (*a save takes*): how short must it be for
-131,072 cards to lose less than a tenth?
+Drag the slider for the interval, *save every*. Then drag the one for the number of *cards*: if you save once an hour,
+what percentage is lost with 8 cards? With 131,072, it's more than 100%: what does that mean? Finally, shorten the save
+(*a save takes*) and move *save every* to the interval marked as best: how short must a save be for 131,072 cards to
+lose less than a tenth?
 """
 
 # %%
@@ -1741,7 +1748,8 @@ state, next to `whole[20:]`. Would you have noticed that something is missing?
 ## 10 · A power failure
 
 Now let's put your parts together: `write_tokens` and `open_tokens` made the data, `get_batch` draws from it, `train`
-runs the steps, and `save_checkpoint` saves every 30 steps. The run has 120 steps. Just before step 75 the power fails.
+runs the steps, and `save_checkpoint` saves every 30 steps. The run has 120 steps. The power fails at the beginning of
+step 75.
 
 After that, a *new process* would continue. We can't restart your notebook, so we imitate a new process: we keep nothing
 of the old run except the file, and we seed the new run differently, so that you'd notice if anything weren't restored.
@@ -1844,8 +1852,9 @@ assert len(written_so_far) == 124
 
 # %% [markdown]
 r"""
-It can't program yet, but it has probably learned to indent. Give it more steps if you like (set `total_steps` in
-section 8 to a larger multiple of 30, so that the learning rate reaches 0 later), and stop it whenever you want.
+It can't program yet, but it has probably learned to indent. If you like, give it more steps: set `total_steps` in
+section 8 to a larger multiple of 30 (the run saves every 30 steps), and run the cells from there. The learning rate
+then reaches 0 later, too. You can interrupt the cell whenever you want.
 
 *Try it yourself:* let the power fail in step 75, and then again, in the resumed process, in step 100. Then comment out
 one line of your `load_checkpoint`, and see which of the asserts above notices.
@@ -1859,8 +1868,8 @@ pass, take the step; check the loss before the update. A checkpoint contains the
 generators and the position in the data: 12 bytes per parameter for AdamW in float32. Write it to a new file, and rename
 that when it's complete.
 
-**Mindset.** Check every input where it comes in, because nothing later will notice. Be as suspicious of two runs that
-agree when they should differ as of two that differ when they should agree. To test whether resuming works, compare
+**Mindset.** Check every input where it comes in, because nothing later will notice. Two runs that differ when they
+should agree are suspicious. So are two that agree when they should differ. To test whether resuming works, compare
 bits, on a machine where equal bits are guaranteed. For a schedule, prefer a function of the step to an object with a
 state.
 

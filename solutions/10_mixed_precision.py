@@ -166,7 +166,7 @@ An update $u$ is added to a weight $w$. If $u$ is less than half the gap between
 then $w + u$ rounds back to $w$: the update is lost to rounding. We'll say that it's *swallowed*. (Numerical analysts
 call this *swamping*.)
 
-### Exercise 10.1 · The largest swallowed update &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 10.1 · The largest swallowed update &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write `largest_swallowed_update(w, dtype)`. It returns the largest number $u$ representable in `dtype` for which
 `w + u`, rounded to `dtype`, is still `w`. Return it as a Python float or as a 0-dimensional tensor. `dtype` is
@@ -304,7 +304,7 @@ r"""
 An update that's too small for the 16-bit weight isn't lost: it adds up in the master weight until the rounded weight
 changes.
 
-### Exercise 10.2 · Training with master weights &nbsp; ★★★ &nbsp; 20 minutes
+### Exercise 10.2 · Training with master weights &nbsp; ★★★ &nbsp; essential &nbsp; 20 minutes
 
 Write `train_with_master_weights(model, make_optimizer, batches, loss_of)`. `model` is in `float32` at first; train it
 like this:
@@ -475,7 +475,7 @@ as before.
 *Try it yourself:* halve the learning rate in `lr` and run sections 2 and 3 again; the asserts about 0.5 will fail.
 Where does the weight stop now, and how fast does it rise before that?
 
-### Exercise 10.3 · Keep what was lost (optional) &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 10.3 · Keep what was lost (optional) &nbsp; ★★☆ &nbsp; 10 minutes
 
 A master weight costs four bytes. You can get the same effect for two, because you can compute what rounding loses: it's
 the difference between what you wanted to add and the actual change in the weight. Keep it in a second tensor of the
@@ -824,7 +824,7 @@ training. So the program *searches* for it, which is called *dynamic loss scalin
 - *Overflow* (some gradient is infinite or NaN): *skip* this step, and halve the factor.
 - *No overflow* for a number of steps in a row: double it. If that's too much, only one more step is skipped.
 
-### Exercise 10.4 · A loss scaler &nbsp; ★★★ &nbsp; 20 minutes
+### Exercise 10.4 · A loss scaler &nbsp; ★★★ &nbsp; essential &nbsp; 20 minutes
 
 Write the class `LossScaler(factor, growth_interval)`. It has two attributes: `factor`, the current factor, a float; and
 `good_steps`, the number of successful steps in a row since the factor last changed, 0 at first.
@@ -980,7 +980,8 @@ first, then clip, then step.
 
 ### Exercise 10.5 · Find the mistakes (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
-Here's a training step in `float16`. It runs, and the loss that it reports falls. But it contains *six* mistakes.
+Here's a training step in `float16`. It runs, and the loss that it reports falls. But it contains *six* mistakes. Write
+down those that you see before you read on: the statement below lists what a correct step does.
 """
 
 
@@ -1071,7 +1072,8 @@ get?
 
 Since the Hopper generation (the H100) and Ada (the RTX 4090), NVIDIA's tensor cores have multiplied 8-bit
 floating-point numbers at twice the rate of 16-bit ones. Lecture 02 introduced the two formats: E4M3, up to 448, with
-three bits of mantissa, and E5M2, up to 57,344, with two. (Section 7 doesn't depend on this section.)
+three bits of mantissa, and E5M2, up to 57,344, with two. (You can skip this section and come back to it: the next one
+doesn't depend on it.)
 
 With so few numbers, one scale for the whole model isn't enough. Each *tensor* gets its own, or even each *block* of
 neighboring elements (block scaling, from lecture 02), chosen so that the largest element becomes the largest number of
@@ -1207,7 +1209,7 @@ formats recommends it for gradients ([Micikevicius and others, 2022](https://arx
 neighbors share a scale.
 
 **Predict.** What percentage of the same gradients become 0 in E4M3 with blocks of 32? (Among 32 values of $z$, the
-largest is usually about 2.)
+largest is usually about 2. The other factor is sometimes close to 0, which makes a few more zeros.)
 """
 
 # %%
@@ -1218,7 +1220,7 @@ in_blocks = share_of_zeros(quantize_blocks(wide, 32, e4m3)[0])
 reconcile("gradients that become 0 in E4M3 with blocks of 32", guess, 100 * in_blocks, "%")
 print(f"one scale for all: {vanished[e4m3]:.1%}, one for each block of 32: {in_blocks:.1%}")
 
-assert 0.03 < in_blocks < 0.04  # here z has to be below about 2 - 13/3, which is rare
+assert 0.03 < in_blocks < 0.04  # z below about 2 - 13/3, or a factor close to 0
 
 # %% [markdown]
 r"""
@@ -1455,9 +1457,9 @@ plots.show(
 # %% [markdown]
 r"""
 The first three take the same number of bytes per parameter. (On a small network and a CPU, 16 bits save no time; on a
-GPU with large layers the second and third are much faster.) The fourth takes half the bytes, but its loss ends more
-than five times as high. Its products are as accurate as those of the second. It failed because of its *additions*, in a
-way that you could predict with one function.
+GPU with large layers the second and third are much faster.) The fourth takes half the bytes, but its loss ends many
+times as high. Its products are as accurate as those of the second. It failed because of its *additions*, in a way that
+you could predict with one function.
 
 *Try it yourself:* train the fourth with a learning rate of 0.003. If you solved exercise 10.3, write a fifth:
 `bfloat16` with your `compensated_add` (let AdamW step on a `float32` tensor of zeros, and add the change). How many

@@ -43,11 +43,11 @@ r"""
 ## 1 · What doesn't fit
 
 Suppose you want to train Llama 3.1 8B on one H100, which has 80 GB of memory. You'd do it the usual way: weights and
-gradients in bfloat16, master weights and AdamW's two averages in float32 (lecture 10), and one sequence of 8,192 tokens
-per step.
+gradients in bfloat16, master weights and the optimizer state (AdamW's first and second moments) in float32 (lecture
+10), and one sequence of 8,192 tokens per step.
 
 **Predict.** Llama 3.1 8B has 8.03 billion parameters. How many GB do the weights, gradients, master weights and
-averages take together?
+optimizer state take together?
 """
 
 # %%
@@ -72,8 +72,8 @@ assert round(alone["activations"] / card, 1) == round(3 / 5, 1)
 # %% [markdown]
 r"""
 That's 128 GB. The optimizer state alone would fill four fifths of the card; the weights, gradients and master weights
-together would take as much again. The activations would take another three fifths of the card, for a total of more than
-twice its memory. Here's what people do about it, and what they pay:
+together would take as much again. The activations, counted as in lecture 08, would take 48 GB, another three fifths of
+the card. In total, that's more than twice its memory. Here's what people do about it, and what they pay:
 
 | method | reduces | costs |
 |---|---|---|
@@ -132,8 +132,9 @@ assert numbers == L * 8 * d**2
 r"""
 What does a block keep for the backward pass? For each row of the batch, it keeps its input, $d$ numbers, for the
 gradient of `up`; the input of the GELU, $4d$; and the GELU's output, $4d$, for the gradient of `down`. The first
-block's input is data, so it doesn't count. But the loss keeps the errors, which take just as much space. So the stack
-keeps $9d$ numbers for each of its $L$ blocks and each of the $B$ rows.
+block's input is data, so it doesn't count. But the loss keeps the differences between outputs and targets, which take
+exactly as much space as that input. So the stack keeps $9d$ numbers for each of its $L$ blocks and each of the $B$
+rows.
 """
 
 
@@ -196,7 +197,7 @@ r"""
 The activations shrink to an eighth, but the sum shrinks much less: parameters, gradients and optimizer state take the
 same space whatever the batch size.
 
-### Exercise 11.1 · accumulate &nbsp; ★☆☆ &nbsp; 15 minutes
+### Exercise 11.1 · accumulate &nbsp; ★☆☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `accumulate(model, loss, x, y, size)`. It computes the gradients of `loss(model(x), y)` without ever passing more
 than `size` rows through the model at a time, or keeping the activations of more than one microbatch. `loss` returns the
@@ -274,9 +275,10 @@ checkpoints have nothing to do with lecture 09's, which are files.) Lecture 06 m
 and token instead of 6.
 
 How do you make autograd recompute? You write a subclass of `torch.autograd.Function`, which lets you define the
-backward pass yourself. It has two static methods. `forward(ctx, …)` computes the result and stores in `ctx` what the
-backward pass will need; while it runs, autograd records *nothing*. `backward(ctx, gradient)` receives the gradient of
-the output and returns one gradient for each argument of `forward`.
+backward pass yourself. It has two static methods, and PyTorch passes both the same *context* object, `ctx`.
+`forward(ctx, …)` computes the result and stores in `ctx` what the backward pass will need; while it runs, autograd
+records *nothing*. `backward(ctx, gradient)` receives the gradient of the output and returns one gradient for each
+argument of `forward`.
 """
 
 
@@ -301,7 +303,7 @@ assert three.grad is not None and three.grad.item() == 6.0
 
 # %% [markdown]
 r"""
-### Exercise 11.2 · Checkpoint &nbsp; ★★★ &nbsp; 25 minutes
+### Exercise 11.2 · Checkpoint &nbsp; ★★★ &nbsp; essential &nbsp; 25 minutes
 
 Write the two methods of `Checkpoint` so that `Checkpoint.apply(block, x)` returns `block(x)`, gives `x` and the block's
 parameters the same gradients as `block(x)` itself would, and keeps nothing but `x` between the two passes: no copy, no
@@ -309,9 +311,10 @@ output, no graph. `block` is a module that takes one tensor and computes the sam
 dropout, which would draw a different mask); `x` requires a gradient.
 
 - In `forward`, run the block once and save what's needed.
-- In `backward`, run it again with gradient recording *on*, on a tensor that's detached from the graph that computed
-  `x`. Run the backward pass through this second run. Return a gradient for each argument of `forward`: `None` for the
-  block, which isn't a tensor, and the gradient of `x` for `x`.
+- In `backward`, turn gradient recording on and run the block again. Its input is `x` without its history: a tensor with
+  the same numbers that's detached from the graph that computed `x`. Run the backward pass through this second run.
+  Return a gradient for each argument of `forward`: `None` for the block, which isn't a tensor, and the gradient of `x`
+  for `x`.
 
 Parameters get their gradients as in any backward pass: they add to what's in `.grad`, and frozen or unused parameters
 get none.
@@ -447,8 +450,8 @@ once. In units of $B \cdot d$ numbers, the most that you hold at any time is
 
 $$\text{peak}(k) = \frac{L}{k} + 9 k .$$
 
-(Both terms contain the input of the segment that's being recomputed. So the formula gives one unit too many, but it
-does so for every $k$, and the best $k$ stays the same.)
+(The input of the segment that's being recomputed is counted twice, once in each term. That's one unit too many for
+every $k$, so the best $k$ stays the same.)
 
 **Predict.** Which $k$ is best for a stack of 36 blocks?
 """
@@ -539,9 +542,11 @@ assert (
 
 # %% [markdown]
 r"""
-Selective recomputation saves 70% of the bytes for 0.9% more FLOPs. (The paper's HFU is 2.7% above its MFU, as if
-recomputation took three times as many FLOPs.) FlashAttention (lecture 04) makes the same choice inside its kernel. For
-other choices, PyTorch has `create_selective_checkpoint_contexts`: you list the operators whose results it should keep.
+Selective recomputation saves 70% of the bytes for 0.9% more FLOPs. (In the paper's table, the *hardware* FLOPs
+utilization, which counts recomputation too, is above the MFU by 2.7%, not 0.9%. Its formula adds all of attention's
+FLOPs, not only those of the forward pass that's run again.) FlashAttention (lecture 04) makes the same choice inside
+its kernel. For other choices, PyTorch has `create_selective_checkpoint_contexts`: you list the operators whose results
+it should keep.
 
 *Try it yourself:* call `layer_kept` with a context of 8,192 tokens. How much does selective recomputation save now?
 
@@ -691,7 +696,7 @@ takes additional time, unless it's hidden too.) PCIe, the link between the CPU a
 direction, according to the data sheet.
 
 **Predict.** The forward pass does 2 FLOPs per parameter and token, at about 400 TFLOP/s (an MFU of 0.4). How many
-tokens does a step need for the forward pass to hide the copy of the new weights completely?
+tokens must a step process, at least, if the forward pass is to hide the copy of the new weights completely?
 """
 
 # %%
@@ -724,9 +729,11 @@ assert round((alone["master copy"] + alone["optimizer state"]) / 1e9) == 96
 r"""
 For $N$ parameters, the forward pass does $2N$ FLOPs per token, and the copy moves $2N$ bytes. $N$ cancels: for *any*
 model, the number of tokens must be at least the rate in FLOP/s divided by the bandwidth in B/s. For Llama 3.1 8B with
-8,192 tokens, the two copies take half a second and the computation a full second, so the copies are hidden completely.
-With a quarter as many tokens, the copies still take half a second but the computation only a quarter of a second, so
-the step takes twice as long as without offloading, even with overlap. In return, the GPU needs 96 GB less memory.
+8,192 tokens, each of the two copies takes a quarter of a second. The forward pass takes a third of a second and the
+backward pass two thirds, so both copies are hidden completely. With a quarter as many tokens, the copies still take
+half a second together but the computation only a quarter of a second, so the step takes twice as long as without
+offloading, even with overlap. What you gain are 96 GB of GPU memory: 12 bytes per parameter, for the master weights and
+both moments.
 
 *Try it yourself:* run `checkpointed_loss` under the two hooks, so that the one input that each checkpoint keeps is
 offloaded, too. How many bytes are moved now?
@@ -738,8 +745,8 @@ Two optimizers from an optional part of lecture 08 need less state than AdamW.
 - *Lion* (arXiv:2302.06675) keeps one average of the gradients, mixes it with the current gradient, and steps by the
   sign of the mixture.
 - *Adafactor* (arXiv:1804.04235) keeps, for each matrix, running averages of the row means and the column means of the
-  squared gradients. So for a matrix, the size of its state is the sum of the two dimensions instead of their product.
-  For a vector it keeps a running average of each square, as AdamW does.
+  squared gradients. So for an $m \times n$ matrix it keeps $m + n$ numbers, where AdamW keeps $2mn$. For a vector it
+  keeps a running average of each square, as AdamW does.
 
 The next function computes the size of the state from the parameters' shapes, with the 4-byte step counter that
 PyTorch's AdamW and Adafactor keep for each tensor. (Our own `Lion` won't need one.)
@@ -942,9 +949,10 @@ assert lora_kept == 4 * (9 * d + 2 * rank) * L * B > plain_kept
 
 # %% [markdown]
 r"""
-The activations actually grow a little: $9d + 2r$ numbers for each row and block, instead of $9d$. The frozen matrix no
-longer needs its input, but LoRA's `down` does, and for each matrix the $r$ numbers between `down` and `up` are kept as
-well. LoRA saves memory *per parameter* and checkpointing *per token*, so they complement each other.
+The activations actually grow a little: $9d + 2r$ numbers for each row and block, instead of $9d$. A frozen matrix no
+longer needs its input, but its adapter does, for the gradient of $D$. And each adapter also keeps the $r$ numbers that
+$D$ puts out. A block has two adapters, hence $2r$. LoRA saves memory *per parameter* and checkpointing *per token*, so
+they complement each other.
 
 Here's Llama 3.1 8B, with rank 16 on all seven matrices of each layer:
 """
@@ -1007,9 +1015,10 @@ Write `chain_bytes(chain, size)`. It returns the bytes that a chain of elementwi
 dict with `"eager"`, where each operation is a separate kernel, and `"fused"`, where one kernel does them all. `chain`
 is a list of one or more pairs `(result, operands)`; the names in it stand for tensors of `size` bytes each:
 `[("a", ["x"]), ("b", ["a", "y"])]` computes `a` from `x`, and then `b` from `a` and `y`. The last result is the one we
-want; the others are temporary and are used once, several times or never. An operation has one or more operands, all
-different; operands come from outside or from an earlier operation, and no two results have the same name. (Plain
-numbers, as in `0.5 * x`, aren't listed: they're part of the kernel.)
+want; the others are temporary and are used once, several times or never. (An operation whose result is never used is
+done all the same, fused or not.) An operation has one or more operands, all different; operands come from outside or
+from an earlier operation, and no two results have the same name. (Plain numbers, as in `0.5 * x`, aren't listed:
+they're part of the kernel.)
 """
 
 
@@ -1035,7 +1044,7 @@ r"""
 **Why it matters.** Elementwise operations are usually memory-bound, so nearly all their time goes into moving bytes.
 The ratio of the two numbers is therefore the largest speedup that fusion can give.
 
-To measure the traffic, we insert a *dispatch mode* between PyTorch and its kernels, an object that counts the
+To measure the traffic, we use a *dispatch mode*, an object that sits between PyTorch and its kernels. Ours counts the
 operations and the bytes that they read and write. GELU takes eight operations, with temporaries that we call `a` to
 `g`.
 """

@@ -175,7 +175,7 @@ guess = None  # bytes, with two ranks
 
 # %% [markdown]
 r"""
-### Exercise 12.1 · What a ring sends, and how long it takes &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 12.1 · What a ring sends, and how long it takes &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write two functions. `collective` is `"all_reduce"`, `"reduce_scatter"` or `"all_gather"`. `size` is the number of bytes
 in the whole vector: for `all_reduce` and `reduce_scatter` the one that each rank puts in, for `all_gather` the one that
@@ -228,7 +228,7 @@ your `ring_bytes`: the operating system counts the bytes that pass between our t
 
 # %%
 def sent_by(group: Group) -> list[int | None]:
-    """Bytes that the kernel saw leave this process, for three collectives of a million numbers."""
+    """Bytes that the operating system saw leave this process, for three collectives of a million numbers."""
     x, sent = torch.ones(1_000_000, device=group.device), []
     for collective in (group.all_reduce, group.all_gather, group.reduce_scatter):
         before = wire_bytes()
@@ -389,9 +389,9 @@ def tree_sum(vectors: list[Tensor]) -> tuple[Tensor, int]:
 
 
 for n in (1, 2, 5, 8, 1_000, 1_024):
-    summed, rounds = tree_sum([torch.full((3,), float(rank)) for rank in range(n)])
+    summed, tree_rounds = tree_sum([torch.full((3,), float(rank)) for rank in range(n)])
     assert summed.tolist() == 3 * [n * (n - 1) / 2]
-    assert rounds == math.ceil(math.log2(n))
+    assert tree_rounds == math.ceil(math.log2(n))
 
 # %% [markdown]
 r"""
@@ -464,7 +464,7 @@ guess = None  # GB on each card at stage 3
 
 # %% [markdown]
 r"""
-### Exercise 12.2 · zero_bytes &nbsp; ★☆☆ &nbsp; 10 minutes
+### Exercise 12.2 · zero_bytes &nbsp; ★☆☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `zero_bytes(parameters, ranks, stage, recipe)`, which returns the bytes on each rank, by kind. `recipe` gives the
 bytes per *parameter* for each kind: it is a dict with the keys `"parameters"`, `"gradients"` and `"state"` (which
@@ -532,7 +532,7 @@ eight_cards.predicted("Llama 3.1 8B at stage 3 on each of eight cards")
 
 # %% [markdown]
 r"""
-### Exercise 12.3 · ShardedAdamW &nbsp; ★★★ &nbsp; 25 minutes
+### Exercise 12.3 · ShardedAdamW &nbsp; ★★★ &nbsp; essential &nbsp; 25 minutes
 
 Write the `step` method of `ShardedAdamW`, an AdamW whose state is divided among the ranks. Everything it needs is set
 up for you. All parameters are joined into one vector, which is padded to a multiple of `group.size`; `self.part` is a
@@ -913,9 +913,9 @@ reconcile("sent for one block, forward and backward", guess, predicted, "B")
 r"""
 The weights, the gradients, the optimizer state and the block's intermediate activations ($8d$ numbers per row) are
 halved. Only the residual stream (the vector to which each block adds its output) is kept in full on every rank, $d$
-numbers per row. (Here that's one tensor: the error, output minus target, which the loss saves for its backward pass.)
-You pay with two all-reduces in *every* block, one of activations and one of their gradients, and all ranks wait while
-these travel. Data parallelism sends only once per step, and can hide that behind the backward pass. So tensor
+numbers per row. (Here that's one tensor, the difference between output and target, which the loss saves; the input is
+data.) You pay with two all-reduces in *every* block, one of activations and one of their gradients, and all ranks wait
+while these travel. Data parallelism sends only once per step, and can hide that behind the backward pass. So tensor
 parallelism belongs where the interconnect, the connection between the cards, is fastest. Llama 3 405B's cluster had
 **NVLink**, NVIDIA's direct connection between GPUs, within each server of eight, and Ethernet between servers, with 400
 Gbit/s for each GPU (The Llama 3 Herd of Models, section 3.3.1). **InfiniBand**, on which the smaller Llama 3 models

@@ -211,7 +211,7 @@ keep less:
   the keys and values of all heads can be computed. One more vector of $r$ numbers, shared by all heads, encodes the
   position. That's $c + r$ numbers, without the factor of 2 (DeepSeek-V2, 2024, arXiv:2405.04434).
 
-### Exercise 13.1 · The bytes of a cache &nbsp; ★☆☆ &nbsp; 10 minutes
+### Exercise 13.1 · The bytes of a cache &nbsp; ★☆☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `kv_cache_bytes(kind, layers, heads, size, batch, context, number_bytes)`, which returns the bytes of the whole
 cache, for `batch` sequences of `context` tokens. `kind` is `"multi-head"`, `"grouped-query"`, `"multi-query"` or
@@ -354,7 +354,7 @@ r"""
 Now write the cache. A simple one would append to its tensors with `torch.cat`, but that copies the whole cache for each
 new token. Instead, you'll reserve the memory first, and write each token into the next free slot.
 
-### Exercise 13.2 · The cache, and attention through it &nbsp; ★★★ &nbsp; 25 minutes
+### Exercise 13.2 · The cache, and attention through it &nbsp; ★★★ &nbsp; essential &nbsp; 25 minutes
 
 Write `KVCache`, the cache of *one* layer. The constructor takes `batch`, `kv_heads`, `capacity` (the number of tokens
 that each sequence has room for), `size` (the length of a head's vectors), `dtype` and `device`. It makes two tensors of
@@ -368,11 +368,11 @@ ones before it, and to itself. $h$ is a multiple of `kv_heads`, and neighboring 
 $h = 8$ and two key-value heads, query heads 0 to 3 use the first, and 4 to 7 the second. Divide the scores by
 $\sqrt{e}$.
 
-The two tensors stay where they are, and `attend` doesn't copy what is stored: when one token is added to a hundred or
-more, and $e$ is 64, no tensor that it makes may have more than a fifth of the cache's bytes. If there's no room for all
-the new tokens, raise `ValueError` and store none of them. All arguments have the cache's dtype and device, and nothing
-needs a gradient. You may use PyTorch's attention; just remember the trap of lecture 04: with `is_causal=True`, it puts
-the queries at the *first* positions.
+The two tensors stay where they are, and `attend` doesn't copy what is stored: if $e$ is 64 and the cache already holds
+a hundred tokens or more, then for one new token no tensor that `attend` makes may have more than a fifth of the cache's
+bytes. If there's no room for all the new tokens, raise `ValueError` and store none of them. All arguments have the
+cache's dtype and device, and nothing needs a gradient. You may use PyTorch's attention; just remember the trap of
+lecture 04: with `is_causal=True`, it puts the queries at the *first* positions.
 """
 
 
@@ -556,7 +556,7 @@ things take time:
 Arithmetic and memory work at the same time, so the slower one determines how long the pass takes. This is the roofline
 of lecture 05 again. There it was an upper bound on the speed; here it's a lower bound on the time.
 
-### Exercise 13.4 · How long a pass takes &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 13.4 · How long a pass takes &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `forward_seconds(model, batch, new, context, peak, bandwidth)`, which returns the seconds that the slower of the
 two takes, arithmetic or memory. `peak` is in FLOP/s and `bandwidth` in bytes per second. `model` is a dict:
@@ -595,9 +595,9 @@ r"""
 
 **Why it matters.** With this function, you know what to expect from a model on a card before you rent it.
 
-Let's apply it to Llama 3.1 8B on an H100, in bfloat16. One detail: a step reads only one row of the token embedding's
-table, the row of its token. So the table, 525 million of the parameters, has to be stored, but almost none of it is
-read.
+Let's apply it to Llama 3.1 8B on an H100, which reads 3.35 TB/s and computes 989 TFLOP/s in bfloat16. One detail: a
+step reads only one row of the token embedding's table, the row of its token. So the table, 525 million of the
+parameters, has to be stored, but almost none of it is read.
 
 **Predict.** With 2,048 tokens of context, what's the least time that one decode step for a single sequence can take, in
 milliseconds?
@@ -629,8 +629,9 @@ assert round(1e3 * all_parameters, 2) == 4.87
 
 # %% [markdown]
 r"""
-(If you count all parameters, including the table, you get 4.87 ms.) No kernel, however clever, can do a step in less
-than 4.56 ms, because the bytes have to be read. The arithmetic alone would take less than a 280th of that.
+(If you count all parameters, including the table, you get 4.87 ms, as in section 5's picture.) No kernel, however
+clever, can do a step in less than 4.56 ms, because the bytes have to be read. The arithmetic alone would take less than
+a 280th of that.
 
 **Predict.** Now the prefill: a prompt of 2,048 tokens, in one pass. How many times as long as that decode step does it
 take, by your formula?
@@ -1164,7 +1165,7 @@ print(f"peak {readable(peak_here, 'FLOP/s')}; overhead of a step {readable(overh
 r"""
 The bandwidth was measured twice, without and with a norm after each product. We use the second, because the model has
 such small operations, too: on a CPU, they often run on a single thread, and the other threads have to be woken up for
-the next product.
+the next product. (If the second came out faster, another program was running during the first: run the cell again.)
 
 On a CPU, the overhead and the time for reading add up, because each operation starts only when the one before it is
 done. On a GPU, the next operations are queued while it's still busy (lecture 05), so the slower of the two counts.
@@ -1247,8 +1248,8 @@ assert max(ratios) < 50  # a machine may be busy
 
 # %% [markdown]
 r"""
-If the formula promises more than you measured, the products show why: on a CPU, multiplying a `float32` matrix by a few
-vectors may reach neither the bandwidth nor the peak.
+The formula may promise more than you measured, and the products show why: on a CPU, multiplying a `float32` matrix by a
+few vectors may reach neither the bandwidth nor the peak.
 
 So what is the model waiting for? Mostly for its weights. A batch shares that wait, until the caches, the arithmetic or
 the overhead take over.

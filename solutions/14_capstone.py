@@ -144,10 +144,11 @@ r"""
 A loss means little without something to compare it with. A model that knows nothing assigns each of the 256 bytes a
 probability of 1/256, and has a loss of $\ln 256 = 5.55$ nats per byte. (*Nats* go with natural logarithms, as bits do
 with base-2 logarithms. Divide by $\ln 2$ to get lecture 09's bits per byte.) A table of counts, known as an *n-gram
-model*, does better. It holds how often each byte occurs or, looking back, how often each byte follows every possible
-byte or *pair* of bytes. A table needs no training, and a model that looks back no further can hardly beat it. Our
-baseline is the table that looks back `preset.look_back` bytes: none or two, depending on the preset. Your model has to
-beat it on the validation set.
+model*, does better. The simplest one holds how often each byte occurs. One that looks back one byte holds how often
+each byte follows each possible byte, and one that looks back two holds how often each byte follows each possible *pair*
+of bytes. A table needs no training, and a model that looks back no further can hardly beat it. Our baseline looks back
+two bytes; with the preset `small`, it's the simplest table, which doesn't look back. Your model has to beat it on the
+validation set.
 
 **Predict.** What's the validation loss of the table that looks back two bytes, in nats per byte?
 """
@@ -185,8 +186,8 @@ assert math.log(256) > table_losses[0] > table_losses[1] > table_losses[2] > 1
 r"""
 (The code adds 0.1 to every count. Otherwise, a single sequence that was never seen would make the loss infinite.)
 
-*Try it yourself, on paper:* a table that looks back three bytes would have $256^4$ counts. At most what fraction of
-them can your training text fill?
+*Try it yourself, on paper:* a table that looks back three bytes would have $256^4$ counts. After counting your training
+text, at most what fraction of them can be above zero?
 
 ## 2 · The plan
 
@@ -209,10 +210,11 @@ output. For a vocabulary of $V$ tokens, context length $T$, width $d$ and $L$ la
 None of the linear layers has a bias. For the FLOPs, lecture 06 has everything you need: each weight in a matrix product
 costs 2 FLOPs per token in the forward pass and 4 in the backward pass. In addition, attention multiplies queries by
 keys and attention weights by values: $2 \cdot 2 \cdot d \cdot T$ FLOPs per token in each layer in the forward pass, and
-twice as many in the backward pass. (By convention, the half that the mask hides counts too, and what a fused backward
-pass recomputes doesn't.) Norms, GELU and softmax aren't matrix products, so they aren't counted.
+twice as many in the backward pass. (By convention, we also count the half of the scores that the mask hides, but not
+the scores that a fused backward pass recomputes.) Norms, GELU and softmax aren't matrix products, so they aren't
+counted.
 
-### Exercise 14.1 · Parameters, and FLOPs per token &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 14.1 · Parameters, and FLOPs per token &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write `plan_work(layers, width, context, vocabulary)`. It returns a dict with the number of `"parameters"` and the
 `"FLOPs per token"` of the forward and backward pass together. Both must be exact integers.
@@ -281,21 +283,22 @@ $N = B \cdot T$ tokens (not the $N$ of $6N$) and $h$ heads, autograd keeps:
 | their outputs, as inputs of `qkv` and of `up` | $2Nd$ | 16 bits |
 | queries, keys and values | $3Nd$ | 16 bits |
 | the result of attention, which is the input of `out` | $Nd$ | 16 bits |
-| from attention, for each query and head, the *log-sum-exp* of its scores $s_j$, which is $\ln \sum_j e^{s_j}$ | $Nh$ | `float32` |
+| attention's *log-sum-exp*, $\ln \sum_j e^{s_j}$ over a query's scores $s_j$: one number for each query and head | $Nh$ | `float32` |
 | before and after GELU | $8Nd$ | 16 bits |
 
 | once | numbers | format under autocast |
 |---|---|---|
 | the last LayerNorm: its input and its statistics | $Nd + 2N$ | `float32` |
 | its output, as the input of the output layer | $Nd$ | 16 bits |
-| the loss: all log-probabilities, and the number of tokens, by which the mean divides | $NV + 1$ | `float32` |
+| the loss: all log-probabilities, and one more number, the count of tokens that the mean is over | $NV + 1$ | `float32` |
 | a copy of each matrix in a product, including the token embedding | $12Ld^2 + Vd$ | 16 bits |
 
-The last row exists only under autocast: in `float32` the weights themselves are used, and there's no copy. The other
-rows are the same in `float32`, with 4 bytes throughout. There's no $T^2$ in either table, because we'll use fused
-attention, which doesn't store the attention weights.
+From a query's log-sum-exp, the backward pass computes its attention weights again. The last row exists only under
+autocast: in `float32` the weights themselves are used, and there's no copy. The other rows are the same in `float32`,
+with 4 bytes throughout. There's no $T^2$ in either table, because we'll use fused attention, which doesn't store the
+attention weights.
 
-### Exercise 14.2 · Bytes by kind &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 14.2 · Bytes by kind &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write `plan_bytes(parameters, layers, width, heads, context, vocabulary, batch, mixed)`. It returns a dict with the
 bytes of `"parameters"`, `"gradients"`, `"optimizer state"` (AdamW's, without its step counters) and `"activations"`
@@ -443,7 +446,7 @@ From ids to logits, the model is a simple sequence of steps, and you'll write mo
 A token's vector, on its way from the embedding to the last norm, is the *residual stream*: each part adds its output to
 the vector, and none replaces it. So gradients have a direct path back through any number of layers (lecture 07).
 
-### Exercise 14.3 · Attention &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 14.3 · Attention &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 
 Write the module `Attention`. It has two linear layers without bias, `qkv` (width → 3 · width) and `out` (width →
 width), made by `nn.Linear`, and nothing else to train or to store. The outputs of `qkv` are, in this order, all
@@ -453,9 +456,9 @@ The module works in whatever floating-point dtype its weights have and on whatev
 reach `x` and the weights of both layers.
 
 `F.scaled_dot_product_attention(q, k, v, is_causal=True)` scales and masks. If its arguments have four dimensions,
-`[b, h, t, e]`, then on a CPU or on CUDA, in our two formats, it's a fused operation that keeps no $T \times T$ weights
-for the backward pass. The plan of section 2 relies on this: for attention, autograd keeps what the table lists and no
-more. (`rearrange` with named dimensions splits and merges without unnecessary copies.)
+`[b, h, t, e]`, then on a CPU or on CUDA, in our two formats, it's a fused operation that doesn't keep the $T \times T$
+attention weights for the backward pass. The plan of section 2 relies on this: for attention, autograd keeps what the
+table lists and no more. (`rearrange` with named dimensions splits and merges without unnecessary copies.)
 """
 
 
@@ -487,7 +490,7 @@ check("Attention")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>One <code>rearrange</code> can split the last dimension into three: which of the three parts, which head, and which number within the head. Which of them varies slowest? You can unpack the result into q, k, v if the part comes first.</details>
+<details><summary>Hint 1</summary>One <code>rearrange</code> can split the last dimension into three dimensions: the part (query, key or value), the head, and the place within the head. Which of these dimensions varies slowest? You can unpack the result into q, k, v if the part comes first.</details>
 <details><summary>Hint 2</summary>After the attention the dimensions are <code>b h t e</code>. Merging undoes the split: the heads are next to each other again in the last dimension, in the same order.</details>
 
 **Why it matters.** This is the only place in the model where tokens interact. Everything else treats each token
@@ -517,7 +520,7 @@ class Block(nn.Module):
 
 # %% [markdown]
 r"""
-### Exercise 14.4 · The whole model &nbsp; ★★☆ &nbsp; 20 minutes
+### Exercise 14.4 · The whole model &nbsp; ★★☆ &nbsp; essential &nbsp; 20 minutes
 
 Write the model, `Transformer(vocabulary, context, width, blocks)`. It has two tables, `tokens` (the token embedding)
 and `places` (the positional embedding), both `nn.Embedding`; the `blocks` that it's given (any iterable of modules: a
@@ -597,7 +600,7 @@ flowchart LR
 ### The model against the plan
 
 Before you train a model, check everything that's cheap to check. Parameters and FLOPs come first. On the meta device,
-counting them takes no memory (lecture 05).
+counting them takes no memory (lecture 06).
 """
 
 
@@ -630,7 +633,9 @@ assert counted == work  # to the last one
 r"""
 **The first loss.** All logits are near 0, so the model gives each byte about the same probability, and the loss should
 be near $\ln 256$. (A logit is the dot product of $d$ normalized numbers with weights whose standard deviation is 0.02.
-So the variance of the logits is $0.02^2 d$, and the loss exceeds $\ln 256$ by about half of that.)
+So the variance of the logits is $0.02^2 d$, and the loss exceeds $\ln 256$ by about half of that: for small logits $z$
+of variance $\sigma^2$, the mean of $e^z$ is about $1 + \sigma^2/2$, whose logarithm the softmax's denominator adds to
+the loss.)
 
 **The causal mask.** If you change a token, the logits at all earlier positions must stay the same. (In `float64`,
 rounding errors stay far below $10^{-9}$; we count anything above that as a change.)
@@ -792,14 +797,14 @@ that's $L - 1$; here it's less than two. And we need the *mean* time of a step, 
 its slow steps too.
 
 Which format is faster for this model? We rehearse in both and choose the faster one. That's four rehearsals; each takes
-a fiftieth of the run's steps or a second, whichever is longer.
+a fiftieth of the run's steps, but at least one second.
 
 Five times during the run we also compute the validation loss, on 16 batches each time. Each batch takes only a forward
 pass, a third of a step's FLOPs (lecture 06), so all these batches together take about as long as $5 \cdot 16 / 3
 \approx 27$ steps.
 
 **Predict.** By what factor is a step in mixed precision faster than one in `float32`? (Section 2 printed both rates for
-one large product.)
+one large product. But a step consists of more than products, and on a CPU the factor may even be below 1.)
 """
 
 # %%
@@ -1019,7 +1024,7 @@ training loss is lower, because it's a mean over the first steps, in which the l
 
 What has the model learned? Let's have it write.
 
-### Exercise 14.5 · Generate text with your cache &nbsp; ★★★ &nbsp; 20 minutes
+### Exercise 14.5 · Generate text with your cache &nbsp; ★★★ &nbsp; 25 minutes
 
 The model of lecture 13 was ready for a cache. Yours isn't: it always starts at position 0, and its attention sees only
 the tokens that you pass. So you'll write a second forward pass, which runs the parts of the trained model one by one,
@@ -1034,12 +1039,13 @@ time, and returns the old and new ids together, `[b, t + count]`.
   each block from `norm_1`, `attention.qkv`, `attention.out`, `norm_2`, `up` and `down`. Call only these parts, never the
   model, a block or its attention as a whole. `heads` is the number of attention heads.
 - Each token passes through each layer only once, except for the last token, which passes through none: its logits
-  aren't needed. To make this possible, replace the class below with your `KVCache` from exercise 13.2, or keep the keys
-  and values in some other way. The cache is on the model's device and in its floating-point dtype, whatever they are.
+  aren't needed. To make this possible, replace the class below with your `KVCache` from exercise 13.2, or delete it and
+  keep the keys and values in some other way. The cache is on the model's device and in its floating-point dtype,
+  whatever they are.
 
 `ids` is `int64`, has at least one row and one column, and isn't changed. `count` may be 0, and $t$ + `count` − 1 is at
-most the number of positions. Nothing is recorded for a backward pass, and afterward gradient recording is on or off, as
-it was before.
+most the number of positions. Don't record anything for a backward pass, and leave gradient recording as you found it,
+on or off.
 """
 
 
@@ -1263,8 +1269,8 @@ for way, rate in rates.items():
 # %% [markdown]
 r"""
 Your cache adds a few small operations to each layer, so expect slightly fewer tokens per second than estimated from the
-two passes. In a model this small, even a pass over one token is mostly overhead (lecture 13). The larger the model and
-the longer its context, the more a cache helps.
+two passes, and far fewer if another program takes the processor in between. In a model this small, even a pass over one
+token is mostly overhead (lecture 13). The larger the model and the longer its context, the more a cache helps.
 
 But the cache is of no use beyond the end of the context. A loop without a cache could go on by passing only the last
 $T$ tokens. With each new token, all the others then move to another position, so their keys and values change, and
@@ -1304,9 +1310,9 @@ assert 1 / 50 < run_seconds / planned_seconds < 50
 
 # %% [markdown]
 r"""
-If the seconds are off, another program was probably running during the rehearsal or the run, or the device got hot and
-slowed down. Close other programs and repeat the rehearsal and the run: on an idle machine, plan and measurement agree
-within 20%.
+If the seconds are off, another program was probably running during the rehearsal (then the run was faster than planned)
+or the run (then it was slower), or the device got hot and slowed down. Close other programs and repeat the rehearsal
+and the run: on an idle machine, plan and measurement agree within 20%.
 
 ### Exercise 14.6 · Discrepancies (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -1316,9 +1322,10 @@ them, including numbers that are missing and losses that are NaN.
 Write `discrepancies(planned, measured, tolerances)`. All three are dicts from names to numbers. It returns a dict of
 the numbers that are off. A number is off if it differs from the plan by *more* than its tolerance, in either direction.
 The tolerance is a fraction of the *planned* number: 0.02 means 2%, and 0 means exactly equal. Compare the difference
-itself, since a quotient is rounded: at a tolerance of 0.1, a measured 110 is not off if 100 was planned, although
-`110 / 100 - 1` is slightly more than 0.1. (Apart from such cases, the tests have no number so close to its limit that
-rounding would matter.) A measured NaN, such as the loss of a run that diverged, is off.
+with the tolerance times the planned value, and don't divide, since a quotient is rounded: at a tolerance of 0.1, a
+measured 110 is not off if 100 was planned, although `110 / 100 - 1` is slightly more than 0.1. (Apart from such cases,
+the tests have no number so close to its limit that rounding would matter.) A measured NaN, such as the loss of a run
+that diverged, is off.
 
 The values of the dict are relative differences: −0.3 if the measured number is 30% less than planned, NaN for a NaN. A
 name that was planned but not measured is off as well; its value is None. Planned numbers are positive, every planned
@@ -1498,8 +1505,9 @@ r"""
 We didn't change a single line of the model. On an A100, an H100 or a B200, the peak in `bfloat16` is more than ten
 times the peak in `float32` (lecture 05). How much of that factor you get depends on the width: the work that can be
 fused grows with $d$, and the work of the matrix products grows with $d^2$. On a CPU there's little to gain, and a step
-in `bfloat16` may be slower than one in `float32` even where the ceiling of `bfloat16` is higher. The fractions on a CPU
-are relative to the higher of the two ceilings, so if that's the one for `bfloat16`, they're small.
+in `bfloat16` may be slower than one in `float32` even where the ceiling of `bfloat16` is higher. On a CPU, all
+fractions are relative to the higher of the two ceilings. If that's the ceiling of `bfloat16`, even a good step in
+`float32` reaches only a small fraction of it.
 
 *Try it yourself:* which of the fractions fall if you halve the width, and which don't?
 

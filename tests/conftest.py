@@ -28,6 +28,7 @@ SLOW = [
     "setup/test_release.py",
     "setup/test_bootstrap.py",
     "setup/test_kernel.py",
+    "setup/test_ways_in.py",
     "browser/test_jupyterhub.py",
     "browser/test_lab.py",
     "grading/test_engine.py",

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jupytext
 import nbformat
 
 from autograder import CourseError
@@ -165,6 +164,8 @@ def parse(path: Path, text: str, *, built: bool = True) -> Lecture:
 
 @functools.lru_cache(maxsize=32)
 def _converted(text: str) -> nbformat.NotebookNode:
+    import jupytext  # with JupyterLab's server, for which a class, whose sources are notebooks, needn't wait
+
     notebook: nbformat.NotebookNode = jupytext.reads(text, fmt="py:percent")
     return notebook
 

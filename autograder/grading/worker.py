@@ -1,18 +1,17 @@
 """Grades one submission after another in a process of its own: a `Task` goes in, `Graded` or `Failed` comes out.
 
-Importing this must stay quick, because a worker starts its sandbox and imports the judge, both with PyTorch, at the
-same time.
+Importing this must stay quick: a worker imports the judge, with PyTorch, while its sandbox starts and does the same.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import importlib
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,7 +104,7 @@ def _box(limits: Limits, unsafe: bool) -> Sandbox:
         close_box()
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                _warm = _Warm(Sandbox(limits, unsafe=unsafe), limits, unsafe)
+                _warm = _Warm(Sandbox(limits, unsafe=unsafe, meanwhile=_import_judge), limits, unsafe)
                 break
             except SandboxError:
                 if attempt == ATTEMPTS:
@@ -113,6 +112,15 @@ def _box(limits: Limits, unsafe: bool) -> Sandbox:
     assert _warm is not None
     _warm.left -= 1
     return _warm.box
+
+
+def _import_judge() -> None:
+    gc.disable()  # as in the sandbox's server
+    try:
+        importlib.import_module(f"{__package__}.judge")
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def close_box() -> None:
@@ -125,14 +133,12 @@ def close_box() -> None:
 
 def prepare(limits: Limits, unsafe: bool) -> str:
     """Start this worker's sandbox; why it cannot, or nothing."""
-    with ThreadPoolExecutor(1) as pool, _LOCK:
-        judge = pool.submit(importlib.import_module, f"{__package__}.judge")
+    with _LOCK:
         try:
             with _box(limits, unsafe).conversation():
                 pass  # that a process can be isolated shows only when one is
         except SandboxError as error:
             return str(error)
-        judge.result()
     return ""
 
 

@@ -60,6 +60,7 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     gc.collect()
     gc.freeze()  # a collection in a fork would write to every page of what was imported, and so copy it
+    gc.enable()
     group = _Group.joined(list(map(int, sys.argv[3:])))
     alone = _anonymous("self")
     control.send(b"ready")

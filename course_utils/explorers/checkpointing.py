@@ -25,12 +25,13 @@ def lost(interval: float, saving: float, between_failures: float) -> tuple[float
     return saving / interval, interval / (2 * between_failures)
 
 
-def explore(cards: int = 16_384, *, years: float = 5.5, saving: float = 60) -> Explorer:
+def explore(cards: int = 16_384, *, years: float = 5.78, saving: float = 60) -> Explorer:
     """Controls for the interval between saves, the seconds of a save, and the cards, above the share of time lost.
 
     Args:
         cards: a power of two from 8 to 131,072.
-        years: that one card runs before it fails, on average; by default about what Llama 3's run saw.
+        years: that one card runs before it fails, on average; by default what Llama 3's run saw: 54 days of 16,384
+            cards and 419 failures.
         saving: seconds that training stands still for a save.
     """
     arguments = {"cards": cards, "years": years, "saving": saving}

@@ -13,10 +13,10 @@ from autograder.authoring import checks, exercise, mutants, proving
 from autograder.grading import source
 from autograder.grading.exercises import Exercise
 
-# What CONTRIBUTING.md offers to copy.
+# What CONTRIBUTING.md offers to copy: a lecture with an exercise, and the exercise's file.
 BLOCKS = re.findall(r"```python\n(.*?)```", (project.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL)
-CELLS_TEXT, SOUND = BLOCKS
-LECTURE = source.parse(Path("01_clamp.py"), f"# %%\nimport math\n\n{CELLS_TEXT}", built=False)
+LECTURE_TEXT, SOUND = BLOCKS
+LECTURE = source.parse(Path("20_ranges.py"), LECTURE_TEXT, built=False)
 (CELLS,) = LECTURE.exercises
 
 

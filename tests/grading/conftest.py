@@ -62,7 +62,7 @@ def box() -> Iterator[sandbox.Sandbox]:
 def warm(box: sandbox.Sandbox) -> Iterator[None]:
     """What grades in this process takes `box` instead of starting a sandbox, and leaves it open."""
 
-    def take(limits: Limits, *, unsafe: bool) -> sandbox.Sandbox:
+    def take(limits: Limits, *, unsafe: bool, **_: object) -> sandbox.Sandbox:
         if box._process.poll() is not None:  # something ended it; that is not what these tests are about
             return sandbox.Sandbox(limits, unsafe=unsafe)
         # These it was started with; the other limits are those of each conversation.

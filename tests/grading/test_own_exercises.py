@@ -15,18 +15,18 @@ from classroom import LECTURE as OTHER
 from typer.testing import CliRunner
 
 from autograder import cli, project
-from autograder.authoring import build, release
+from autograder.authoring import build, execution, release, teaching
 from autograder.grading import source
 from autograder.records import results
 from autograder.records.folder import ClassFolder, FolderError
+from course_utils import home
 from course_utils.testing.requirements import load
 
 NAME = "20_ours"
 GUIDE = (project.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 PAGE = (project.ROOT / "docs" / "instructors.md").read_text(encoding="utf-8")
-# The example of CONTRIBUTING.md: the two cells of a lecture, and the exercise's own file.
-CELLS, FILE = re.findall(r"```python\n((?:# %% nbgrader=|from hypothesis).*?)```", GUIDE, re.DOTALL)
-HEAD = "# %% [markdown]\n# # Ours\n\n# %%\nfrom course_utils.testing import check\n\n"
+# The skeleton in CONTRIBUTING.md: a lecture with one exercise, and the exercise's own file.
+LECTURE, FILE = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(project, "BUILD", tmp_path / "build")
     own = tmp_path / "our-exercises"
     (own / "exercises" / NAME).mkdir(parents=True)
-    (own / f"{NAME}.py").write_text(HEAD + CELLS, encoding="utf-8")
+    (own / f"{NAME}.py").write_text(LECTURE, encoding="utf-8")
     (own / "exercises" / NAME / "clamp.py").write_text(FILE, encoding="utf-8")
     course = tmp_path / "my-class"
     course.mkdir()
@@ -84,7 +84,7 @@ def test_the_commands_of_the_instructors_page_work(place: Path) -> None:
     assert {name: one.points if one else None for name, one in points.items()} == {"ada": 2.0, "bob": 1.0}
     for command in ("show", "verify", "feedback", "report", "export", "interview"):
         run(command, str(course), NAME)
-    assert "Ours" in ClassFolder(course).feedback("bob", NAME).read_text(encoding="utf-8")
+    assert "Ranges" in ClassFolder(course).feedback("bob", NAME).read_text(encoding="utf-8")
     run("decide", str(course), NAME, "bob", "clamp", "--points", "2")
     assert "bob: graded, 2 of 2" in run("show", str(course), NAME)
 
@@ -117,6 +117,27 @@ def test_nbgrader_hands_out_the_visible_cases_beside_the_notebook(place: Path, m
     assert load(OTHER.exercises[0].name).name == OTHER.exercises[0].name
 
 
+@pytest.mark.parametrize("solved", [True, False])
+def test_the_skeleton_of_a_lecture_runs_from_top_to_bottom(solved: bool, place: Path) -> None:
+    run("notebooks", "--class", str(place / "my-class"))
+    build.course_directory(place / "my-class", [place / "our-exercises" / f"{NAME}.py"], seed=None)
+    path = project.notebook_path(place / "my-class" / "source", NAME)
+    path = path if solved else build.release(place / "my-class", NAME)
+    notebook = nbformat.read(path, as_version=4)
+    execution.run_cells(notebook, path.parent, 60)
+    shown = "".join(output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", []))
+    outputs = [output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", [])]
+    texts = [data.get("text/plain", "") for data in outputs]
+    assert "numbers outside: " in shown
+    assert ("○ Skipped: this cell needs Exercise 20.1 · Clamp" in texts) is not solved
+    assert (repr(2.0) in texts) is solved  # what the check returns to nbgrader
+    # The home page and the teaching kit can read it.
+    assert home.read_lecture(path).title == "20 · Ranges"
+    [topic] = teaching.topics([source.read(place / "our-exercises" / f"{NAME}.py")])
+    [exercise] = topic.exercises
+    assert (exercise.name, exercise.importance, exercise.minutes, exercise.used) == ("clamp", "essential", 5, 1)
+
+
 @pytest.mark.parametrize(
     ("setting", "says"),
     [("exercises = 3", "no folder"), ('exercises = "../nowhere"', "no folder"), ("", "names no folder")],
@@ -132,11 +153,11 @@ def test_a_setting_that_names_no_folder_is_an_error(place: Path, setting: str, s
 def test_names_that_the_course_has_are_refused(place: Path) -> None:
     own = place / "our-exercises"
     taken = OTHER.exercises[0].name
-    (own / f"{NAME}.py").write_text(HEAD + CELLS.replace("clamp", taken), encoding="utf-8")
+    (own / f"{NAME}.py").write_text(LECTURE.replace("clamp", taken), encoding="utf-8")
     os.rename(own / "exercises" / NAME / "clamp.py", own / "exercises" / NAME / f"{taken}.py")
     said = run("notebooks", "--class", str(place / "my-class"), code=1)
     assert f"the course has an exercise {taken}, too" in " ".join(said.split())
-    (own / f"{OTHER.name}.py").write_text(HEAD)
+    (own / f"{OTHER.name}.py").write_text(LECTURE, encoding="utf-8")
     with pytest.raises(FolderError, match=f"the course has a lecture {OTHER.name}, too"):
         _ = ClassFolder(place / "my-class").lectures
 

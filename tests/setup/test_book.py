@@ -23,7 +23,7 @@ from bs4 import BeautifulSoup, Tag
 from playwright.sync_api import Browser, Page, Response
 
 from autograder import project
-from autograder.authoring import book, build, execution
+from autograder.authoring import book, build, colab, execution
 from autograder.grading import source
 from course_utils.explorers.explorer import load
 
@@ -379,6 +379,21 @@ display({"application/vnd.jupyter.widget-view+json": {"model_id": "1"}, "text/pl
     assert image["alt"] == "one dot"
     assert (lecture_page(front.parent, "11_made_up").parent / str(image["src"])).is_file()
     assert output.text.strip() == "" and not page.select("script[type*=widget]")
+
+
+@pytest.mark.usefixtures("not_kept")
+def test_where_the_repository_is_known_a_lecture_has_a_button_that_opens_it_on_colab(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_SERVER_URL", "https://github.com")
+    monkeypatch.setenv("GITHUB_REPOSITORY", "someone/course")
+    front = book.make_book(tmp_path / "book", [made_up(tmp_path, "", "1")])
+    page = BeautifulSoup(lecture_page(front.parent, "11_made_up").read_text(encoding="utf-8"), "html.parser")
+    [button] = page.select('a[href*="colab.research"]')
+    assert button["href"] == colab.address("someone/course", "11_made_up")
+    icons = [lecture_page(front.parent, "11_made_up").parent / str(image["src"]) for image in button.select("img")]
+    assert icons and all(icon.is_file() for icon in icons), "an icon comes from elsewhere"
+    assert "colab.research" not in front.read_text(encoding="utf-8")
 
 
 @pytest.mark.usefixtures("not_kept")

@@ -363,6 +363,27 @@ def test_the_machines_own_torch_is_left_out_of_the_lock(course: Course, pip: Pat
     assert course.run(**venv).stdout == ""  # remembered: `make lab` afterwards changes nothing
 
 
+def test_on_binder_the_course_joins_the_torch_that_conda_installed(course: Course, pip: Path, tmp_path: Path) -> None:
+    conda = tmp_path / "conda"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", conda], check=True)
+    packages = next((conda / "lib").glob("python*")) / "site-packages"
+    shutil.copytree(pip, packages, dirs_exist_ok=True)
+    (packages / "torch-2.12.0.dist-info").mkdir()
+    (packages / "torch-2.12.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: torch\nVersion: 2.12.0\n"
+    )
+    shutil.copytree(ROOT / ".binder", course.folder / ".binder")
+    shutil.copytree(ROOT / "course_utils", course.folder / "course_utils")
+    shutil.copytree(ROOT / "notebooks" / "01_tensors", course.folder / "notebooks" / "01_tensors")
+    environ = {name: text for name, text in os.environ.items() if name != "COURSE_VENV"}
+    environ |= {"NB_PYTHON_PREFIX": str(conda), "PIP_COMPILE": "0"}
+    ran = subprocess.run(["./.binder/postBuild"], cwd=course.folder, env=environ, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert (conda / "constraints.txt").read_text().split() == ["torch==2.12.0"]
+    assert subprocess.run([conda / "bin" / "python", "-c", "import little"]).returncode == 0
+    assert "01_tensors/01_tensors.ipynb" in (course.folder / "notebooks" / "home.md").read_text(encoding="utf-8")
+
+
 def test_system_torch_is_refused_where_there_is_none(course: Course) -> None:
     process = course.run("--system-torch")
     if "own torch" in process.stdout:

@@ -133,5 +133,5 @@ def test_calibration_counts_and_draws_what_was_kept(
     calibration()
     out = capsys.readouterr().out
     assert "5 of your 10 guesses are within a factor of 2, half of them within 2.33" in out
-    assert "(first half of the course 3, second 1.5)" in out
+    assert "(the median factor is 3 in the first 5 and 1.5 in the others)" in out
     assert drawn == [("other", pytest.approx(guess / 100)) for guess in guesses]

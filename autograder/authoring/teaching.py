@@ -1,0 +1,360 @@
+"""The teaching kit: turn the sources and solutions/teaching.toml into docs/teaching.md.
+
+The sources say how important and how hard each exercise is (its heading), what it builds on (its statement), how many
+cells of its lecture need it, and which mistakes its check recognizes. The file has what somebody has to write: in which
+week each lecture is due, how to explain a mistake, and questions to discuss.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autograder import CourseError
+from autograder.grading.source import Lecture
+from course_utils import home
+from course_utils.notebook import steps
+
+from . import checks
+
+QUESTIONS = (3, 5)  # to discuss, at least and at most, for each lecture
+_HEADING = re.compile(
+    r"^### Exercise (\d+\.\d+) · ((?:(?!&nbsp;).)+?)( \(optional\))? &nbsp; "
+    r"(★[★☆]{2}) &nbsp; (essential &nbsp; )?(\d+) minutes$",
+    re.MULTILINE,
+)
+_EXERCISE = re.compile(r"\bexercises?\s+(\d+\.\d+)(?:\s+and\s+(\d+\.\d+))?", re.IGNORECASE)
+_LECTURE = re.compile(r"\blectures?\s+(\d\d)(?:\s+and\s+(\d\d))?", re.IGNORECASE)
+_AS_IT_IS = re.compile(r"(`[^`]+`|(?<![\w*])\*\w[^*]*\*(?![\w*]))")
+_YOURS = re.compile(r"\byour\s+`(\w+)`", re.IGNORECASE)
+
+
+class KitError(CourseError):
+    """The kit can't be read; the message says where and what to do."""
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """An exercise, as its lecture's text has it.
+
+    ``needs`` are the numbers of the exercises that its statement names, ``after`` the names of the earlier lectures.
+    ``used`` counts the cells of its lecture that don't run without it. ``mistakes`` are the sentences of its bank.
+    """
+
+    name: str
+    lecture: str
+    number: str
+    title: str
+    stars: str
+    essential: bool
+    optional: bool
+    minutes: int
+    needs: tuple[str, ...]
+    after: tuple[str, ...]
+    used: int
+    mistakes: tuple[str, ...]
+
+    @property
+    def importance(self) -> str:
+        """What its heading says; the empty string if that's neither essential nor optional."""
+        return "essential" if self.essential else "optional" if self.optional else ""
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A lecture, as the kit has it: its minutes, and the earlier lectures that its text refers to."""
+
+    name: str
+    title: str
+    minutes: int
+    optional: int
+    after: tuple[str, ...]
+    exercises: tuple[Exercise, ...]
+
+
+@dataclass(frozen=True)
+class Syllabus:
+    """The lectures of each week. ``essential``: of the exercises, only those are due. ``hours`` are a week's limit."""
+
+    title: str
+    about: str
+    hours: float
+    essential: bool
+    weeks: tuple[tuple[str, ...], ...]
+
+    def due(self, exercise: Exercise) -> bool:
+        """Whether this course asks for the exercise."""
+        return exercise.essential if self.essential else not exercise.optional
+
+    def minutes(self, topic: Topic) -> int:
+        """How long a lecture takes in this course: everything that isn't optional, with the exercises that are due."""
+        left_out = (each.minutes for each in topic.exercises if not each.optional and not self.due(each))
+        return topic.minutes - sum(left_out)
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A mistake of an exercise's bank, as its sentence, and how to explain it."""
+
+    exercise: str
+    mistake: str
+    explain: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question to discuss, and what a good answer says."""
+
+    ask: str
+    answer: str
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What teaching.toml holds."""
+
+    syllabi: tuple[Syllabus, ...]
+    explained: dict[str, tuple[Explained, ...]]
+    questions: dict[str, tuple[Question, ...]]
+
+
+def read(path: Path) -> Kit:
+    """The kit's hand-written part. Raises KitError if it isn't what this module's classes say."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        lectures: dict[str, Any] = tables["lecture"]
+        return Kit(
+            tuple(Syllabus(**{**each, "weeks": tuple(map(tuple, each["weeks"]))}) for each in tables["syllabus"]),
+            {name: tuple(Explained(**each) for each in about["explain"]) for name, about in lectures.items()},
+            {name: tuple(Question(**each) for each in about["discuss"]) for name, about in lectures.items()},
+        )
+    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise KitError(f"{path}: {type(error).__name__}: {error}\n  → compare with its other entries") from None
+
+
+def topics(lectures: Sequence[Lecture]) -> list[Topic]:
+    """What the sources say about the lectures. Raises KitError for an exercise whose heading can't be read."""
+    numbers = {lecture.name.partition("_")[0]: lecture.name for lecture in lectures}
+    found = []
+    for lecture in lectures:
+        texts = [cell.source for cell in lecture.notebook.cells if cell.cell_type == "markdown"]
+        title = texts[0].splitlines()[0].removeprefix("# ")
+        minutes, optional = home.times(lecture.notebook.cells)
+        after = _earlier("\n\n".join(texts), lecture.name, numbers)
+        found.append(Topic(lecture.name, title, minutes, optional, after, tuple(_exercises(lecture, numbers))))
+    return found
+
+
+def _exercises(lecture: Lecture, numbers: dict[str, str]) -> Iterator[Exercise]:
+    cells = lecture.notebook.cells
+    places = {cell.id: place for place, cell in enumerate(cells)}
+    seen: dict[str, str] = {}  # name → number
+    for spec in checks.specs(lecture):
+        name = spec.cells.name
+        texts = [cell.source for cell in cells[: places[name]] if cell.cell_type == "markdown"]
+        text = "\n\n".join(texts)
+        if not (heads := list(_HEADING.finditer(text))) or heads[-1][1] in seen.values():
+            raise KitError(
+                f"{lecture.path}: the heading of {name} can't be read\n"
+                "  → write it as `### Exercise 1.2 · Title &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes`; "
+                "where it isn't essential, leave that out"
+            )
+        number, title, is_optional, stars, essential, minutes = heads[-1].groups()
+        seen[name] = number
+        statement = text[heads[-1].end() :]
+        named = [each for match in _EXERCISE.finditer(statement) for each in match.groups() if each]
+        named += [seen[each] for each in _YOURS.findall(statement) if each in seen]
+        needs = tuple(sorted({*named} - {number}, key=_order))
+        yield Exercise(
+            name, lecture.name, number, title, stars, bool(essential), bool(is_optional), int(minutes), needs,
+            _earlier(statement, lecture.name, numbers), _used(cells[places[name] :]),
+            tuple(dict.fromkeys(program.note for program in spec.mistakes)),
+        )  # fmt: skip
+
+
+def _earlier(text: str, name: str, numbers: dict[str, str]) -> tuple[str, ...]:
+    """The lectures before this one that a text names, or whose exercises it names. What comes later is a preview."""
+    found = {each for match in _LECTURE.finditer(text) for each in match.groups() if each}
+    found |= {
+        f"{int(each.partition('.')[0]):02}" for match in _EXERCISE.finditer(text) for each in match.groups() if each
+    }
+    return tuple(numbers[each] for each in sorted(found) if each in numbers and numbers[each] < name)
+
+
+def _used(cells: Sequence[Any]) -> int:
+    """How many cells of the lecture need what the first of these cells defines, directly or not; checks don't count."""
+    waits = {name for step in steps(cells[0].source) for name in step.binds}
+    count = 0
+    for cell in cells[1:]:
+        if cell.cell_type == "code" and not cell.metadata.get("nbgrader"):
+            needs = False
+            for step in steps(cell.source):
+                if step.uses & waits:
+                    needs = True
+                    waits |= step.binds | step.changes
+                else:
+                    waits -= step.binds
+            count += needs
+    return count
+
+
+def _order(number: str) -> tuple[int, ...]:
+    return tuple(map(int, number.split(".")))
+
+
+def problems(kit: Kit, lectures: Sequence[Topic]) -> list[str]:
+    """What is missing, contradicts itself, or names something that isn't there; empty if all is well."""
+    found = []
+    names = [topic.name for topic in lectures]
+    exercises = {each.number: each for topic in lectures for each in topic.exercises}
+    for each in exercises.values():
+        if each.essential and each.optional:
+            found.append(f"exercise {each.number} is both essential and optional")
+        for number in each.needs:
+            if (needed := exercises.get(number)) is None:
+                found.append(f"exercise {each.number} names exercise {number}, which doesn't exist")
+            elif each.essential and not needed.essential:
+                found.append(f"exercise {each.number} is essential, and {number}, which it needs, isn't")
+            elif needed.optional and not each.optional:
+                found.append(f"exercise {each.number} isn't optional, and {number}, which it needs, is")
+    for syllabus in kit.syllabi:
+        found += [f"{syllabus.title}: {problem}" for problem in _of_syllabus(syllabus, lectures, exercises)]
+    for unknown in sorted(kit.questions.keys() - set(names)):
+        found.append(f"there is no lecture {unknown}")
+    for topic in lectures:
+        if not QUESTIONS[0] <= (count := len(kit.questions.get(topic.name, ()))) <= QUESTIONS[1]:
+            found.append(f"{topic.name} has {count} questions to discuss, not {QUESTIONS[0]} to {QUESTIONS[1]}")
+        banks = {each.name: each.mistakes for each in topic.exercises}
+        if not (explained := kit.explained.get(topic.name, ())):
+            found.append(f"{topic.name} explains no mistake")
+        for said in explained:
+            if said.mistake not in banks.get(said.exercise, ()):
+                found.append(f"{topic.name}: {said.exercise} has no mistake {said.mistake!r}")
+    return found
+
+
+def _of_syllabus(syllabus: Syllabus, lectures: Sequence[Topic], exercises: dict[str, Exercise]) -> Iterator[str]:
+    if list(itertools.chain(*syllabus.weeks)) != [topic.name for topic in lectures]:
+        yield "it doesn't name every lecture once, in order"
+    topics = {topic.name: topic for topic in lectures}
+    week_of = {name: number for number, names in enumerate(syllabus.weeks, 1) for name in names if name in topics}
+    for number, names in enumerate(syllabus.weeks, 1):
+        minutes = sum(syllabus.minutes(topics[name]) for name in names if name in topics)
+        if minutes > 60 * syllabus.hours:
+            yield f"week {number} takes {minutes} minutes, and it has {60 * syllabus.hours:g}"
+    never = len(syllabus.weeks) + 1
+    for each in exercises.values():
+        week = week_of.get(each.lecture, never)
+        if each.essential and (week == never or not syllabus.due(each)):
+            yield f"exercise {each.number} is essential, and never due"
+        if syllabus.due(each):
+            needed = {exercises[number].lecture: f"exercise {number}" for number in each.needs if number in exercises}
+            needed |= {name: f"lecture {name}" for name in (*topics[each.lecture].after, *each.after)}
+            for name, what in sorted(needed.items()):
+                if week_of.get(name, never) > week:
+                    yield f"exercise {each.number} is due in week {week}, before {what}, which it builds on"
+
+
+_INTRODUCTION = """\
+# Teaching the course
+
+For instructors and teaching assistants. `course teaching` writes this page from the lectures, the exercises' files and
+`solutions/teaching.toml`, and fails if they contradict each other. It contains no solutions. What a check says about a
+mistake appears here in the same words that students read.
+
+## How important, and how hard
+
+An exercise's heading says both. The stars say how hard it is, from ★☆☆ to ★★★. *Essential* means that you can't skip it
+without missing one of the course's main ideas: the answer to the lecture's opening question rests on it, or another
+essential exercise builds on it. *Optional* means that nothing outside the optional parts needs it. Of the {exercises}
+exercises, {essential} are essential and {optional} optional. The other {rest} are worth doing if there's time.
+"""
+
+_DEPENDS = """\
+## What builds on what
+
+Exercises are graded alone: no answer uses code from another exercise, so a student who is stuck on one can go on to
+the next. Lectures do build on each other. An earlier lecture is listed if the text refers to it; those in bold are the
+ones that the exercises' statements refer to.
+
+| lecture | time | optional | builds on |
+|---|--:|--:|---|"""
+
+
+def page(kit: Kit, lectures: Sequence[Topic]) -> str:
+    """docs/teaching.md as text."""
+    exercises = {each.number: each for topic in lectures for each in topic.exercises}
+    count = {kind: sum(each.importance == kind for each in exercises.values()) for kind in ("essential", "optional")}
+    rest = len(exercises) - sum(count.values())
+    lines = [_INTRODUCTION.format(exercises=len(exercises), rest=rest, **count)]
+    for syllabus in kit.syllabi:
+        lines += _syllabus(syllabus, {topic.name: topic for topic in lectures})
+    lines += [_DEPENDS]
+    for topic in lectures:
+        stated = {name for each in topic.exercises for name in each.after}
+        after = [f"**{name[:2]}**" if name in stated else name[:2] for name in topic.after]
+        lines += [
+            f"| {_link(topic)} | {_minutes(topic.minutes)} | {_minutes(topic.optional)} | {', '.join(after) or '–'} |"
+        ]
+    for topic in lectures:
+        lines += ["", f"## {topic.title}", ""]
+        lines += ["| exercise | importance | difficulty | minutes | builds on | cells that need it |"]
+        lines += ["|---|---|---|--:|---|--:|"]
+        lines += [_row(each, exercises) for each in topic.exercises]
+        lines += ["", f"### Explaining mistakes in {topic.name[:2]}", ""]
+        for said in kit.explained.get(topic.name, ()):
+            lines += [f"- `{said.exercise}`: “{_plain(said.mistake)}” {said.explain.strip()}"]
+        lines += ["", f"### Questions to discuss in {topic.name[:2]}", ""]
+        for number, question in enumerate(kit.questions.get(topic.name, ()), 1):
+            lines += [f"{number}. {question.ask.strip()}", "", f"   *A good answer:* {question.answer.strip()}", ""]
+        lines += [f"### Everything that the checks in {topic.name[:2]} recognize"]
+        for each in topic.exercises:
+            lines += ["", f"<details><summary>{each.number} {each.name}: {len(each.mistakes)} sentences</summary>", ""]
+            lines += [f"- {_plain(sentence)}" for sentence in each.mistakes]
+            lines += ["", "</details>"]
+    return "\n".join(lines) + "\n"
+
+
+def _syllabus(syllabus: Syllabus, topics: dict[str, Topic]) -> Iterator[str]:
+    yield from (f"## {syllabus.title}", "", syllabus.about.strip(), "")
+    yield from ("| week | lectures | exercises due | time | optional |", "|--:|---|---|--:|--:|")
+    for number, names in enumerate(syllabus.weeks, 1):
+        lectures = [topics[name] for name in names]
+        due = (", ".join(each.number for each in topic.exercises if syllabus.due(each)) for topic in lectures)
+        minutes = sum(map(syllabus.minutes, lectures))
+        optional = _minutes(sum(topic.optional for topic in lectures))
+        links = "<br>".join(map(_link, lectures))
+        time = f"{minutes // 60}\u00a0h\u00a0{minutes % 60:02}"
+        yield f"| {number} | {links} | {'<br>'.join(due)} | {time} | {optional} |"
+    yield ""
+
+
+def _row(exercise: Exercise, exercises: dict[str, Exercise]) -> str:
+    place = f"../solutions/exercises/{exercise.lecture}/{exercise.name}.py"
+    needs = [f"{number} `{exercises[number].name}`" for number in exercise.needs]
+    needs += [
+        f"lecture {name[:2]}" for name in exercise.after if name not in {exercises[n].lecture for n in exercise.needs}
+    ]
+    return (
+        f"| [{exercise.number} · {exercise.title}]({place}) | {exercise.importance} | {exercise.stars} | "
+        f"{exercise.minutes} | {', '.join(needs)} | {exercise.used} |"
+    )
+
+
+def _link(topic: Topic) -> str:
+    return f"[{topic.title}](../notebooks/{topic.name}/{topic.name}.ipynb)"
+
+
+def _minutes(minutes: int) -> str:
+    return f"{minutes}\u00a0min" if minutes else ""
+
+
+def _plain(sentence: str) -> str:
+    """A sentence of a bank as Markdown that shows its characters, apart from `code` and *words*."""
+    parts = _AS_IT_IS.split(sentence)
+    return "".join(part if i % 2 else re.sub(r"([\\*_\[\]<>$#|~])", r"\\\1", part) for i, part in enumerate(parts))
