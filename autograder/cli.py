@@ -25,7 +25,7 @@ from autograder.authoring import coverage as coverage_table
 from autograder.grading import source, submission
 from autograder.grading.exercises import ProblemSet
 from autograder.grading.marks import Result, State, counts
-from autograder.grading.text import NOTES_LIMIT, one_line
+from autograder.grading.text import NOTES_LIMIT, clean, folded, one_line
 from autograder.inside.limits import Limits
 from autograder.project import source_path
 from autograder.records import decisions, due, results, roster
@@ -51,14 +51,14 @@ def _say(text: str) -> None:
     """Print what a submission may have a say in, and nothing in it is markup.
 
     A terminal folds a line that is longer than a row, and what comes next would look like a line of ours. So rows that
-    continue a line are set in.
+    continue a line are set in, and no row can be longer than the terminal is wide.
     """
     if not console.is_terminal:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
         return
-    for line in text.split("\n"):
+    for line in clean(text, keep="\n\t").split("\n"):
         indent = min(len(line) - len(line.lstrip()) + 4, console.width // 2)
-        for number, row in enumerate(Text(line).wrap(console, console.width - indent)):
+        for number, row in enumerate(folded(line, console.width - indent)):
             console.print(Text(" " * indent if number else "") + row, soft_wrap=True)
 
 
@@ -350,7 +350,7 @@ def _grade(folder: ClassFolder, lecture_name: str, **options: Any) -> Summary:
             task = bar.add_task("starting the workers", total=None)
 
             def progress(done: int, total: int, latest: Result | None) -> None:
-                description = latest.student if latest else "starting the workers"
+                description = folded(one_line(latest.student), 24)[0] if latest else "starting the workers"
                 bar.update(task, completed=done, total=total, description=description)
 
             return grade_class(folder, lecture_name, progress=progress, say=bar.console.print, **options)

@@ -21,8 +21,15 @@ from course_utils.testing import wire
 IN_ALL = "the submission took longer than it may in all"
 _TO_BEGIN = 10.0  # seconds for a fork and its namespaces, which take milliseconds
 _STRETCH = 6  # times its seconds: what a request gets at most, on a machine that is too busy
-# In the kernel, whoever waits here is in "disk sleep", and waits for a child that vfork made, or for all processors.
-_NO_DISK = ("kernel_clone", "_do_fork", "do_fork", "wait_for_vfork_done", "synchronize_", "__wait_rcu_gp")
+# How the functions begin in which the kernel lets a process wait for a disk, or for the file server in its place. Much
+# else is "disk sleep", too, and a submission can bring it about: waiting for a child that vfork made, or for a lock.
+_DISK = (
+    "folio_wait", "__folio_lock", "wait_on_page", "__lock_page", "filemap_", "do_swap_page", "swap_", "balance_dirty",
+    "__wait_on_buffer", "__lock_buffer", "__sync_dirty_buffer", "io_schedule", "bit_wait_io", "submit_bio", "bio_",
+    "blk_", "blkdev_", "rq_qos_", "wbt_", "get_request", "dm_", "md_", "ext4_", "jbd2_", "do_get_write_access",
+    "wait_transaction_locked", "xfs_", "xlog_", "btrfs_", "f2fs_", "erofs_", "squashfs_", "ovl_", "zio_",
+    "cv_wait_common", "nfs", "rpc_", "fuse_", "request_wait_answer", "p9_", "ceph_", "cifs_", "smb2_",
+)  # fmt: skip
 _STARVED = 0.7  # of a processor: whoever could run and got less was kept waiting by others
 
 
@@ -97,16 +104,17 @@ class _Deadline:
                     used += sum(process.cpu_times()[:4])  # its own, and that of the children it has waited for
                     status = process.status()
                     waiting |= status == psutil.STATUS_RUNNING
-                    waiting |= status == psutil.STATUS_DISK_SLEEP and not _no_disk(process.pid)
+                    waiting |= status == psutil.STATUS_DISK_SLEEP and _for_a_disk(process.pid)
         return used, waiting
 
 
-def _no_disk(process: int) -> bool:
-    """Whether a process in disk sleep waits for something else, which it may have brought about."""
-    try:
-        return Path(f"/proc/{process}/wchan").read_text().startswith(_NO_DISK)
-    except OSError:  # it's gone, or this isn't Linux
-        return False
+def _for_a_disk(process: int) -> bool:
+    """Whether a process in "disk sleep" waits for a disk, as far as the kernel says for what."""
+    with contextlib.suppress(OSError):  # it's gone, or this isn't Linux
+        for _ in range(10):  # while it isn't asleep, the kernel says 0
+            if (where := Path(f"/proc/{process}/wchan").read_text()) not in ("", "0"):
+                return where.startswith(_DISK)
+    return False
 
 
 class Shared:

@@ -17,20 +17,28 @@ _JOINERS = "\u200c\u200d"
 # at all (joiners, marks that select a variant), which may stand between blanks.
 _BLANK = r"\s\u115f\u1160\u2800\u3164\uffa0\U00016fe4\U0001d159"
 _UNSEEN = rf"{_JOINERS}\u034f\u17b4\u17b5\u180b-\u180f\u2065\ufe00-\ufe0f\ufff0-\ufff8\U000e0000-\U000e0fff"
+# Characters that are drawn over the one before them. Real words have at most four on a letter; a hundred cover the
+# lines above and below.
+_OVER, _MOST_OVER = ("Mn", "Me"), 4
 _BLANKS = re.compile(rf"[{_BLANK}][{_BLANK}{_UNSEEN}]+")
 
 
 def clean(text: str, *, limit: int | None = None, keep: str = "\n") -> str:
     """``text`` with characters that hide, reorder or can't be encoded spelled out.
 
-    An escape character becomes ``\\x1b``, for instance. Characters in ``keep`` stay. Text longer than ``limit``
-    characters is cut there and gets an ellipsis.
+    An escape character becomes ``\\x1b``, for instance. So do accents and the like beyond the fourth on one letter.
+    Characters in ``keep`` stay. Text longer than ``limit`` characters is cut there and gets an ellipsis.
     """
     if limit is not None and len(text) > limit:
         text = text[:limit] + "…"
     if text.isascii() and text.isprintable():
         return text
-    return "".join(c if c in keep or not _odd(c) else c.encode("unicode_escape").decode() for c in text)
+    cleaned, over = [], 0
+    for c in text:
+        over = over + 1 if c in _JOINERS or unicodedata.category(c) in _OVER else 0
+        stays = c in keep or (not _odd(c) and over <= _MOST_OVER)
+        cleaned.append(c if stays else c.encode("unicode_escape").decode())
+    return "".join(cleaned)
 
 
 def notes(found: Sequence[str]) -> tuple[str, ...]:
@@ -49,6 +57,28 @@ def one_line(text: str, *, limit: int | None = None) -> str:
     Several blanks become one space: enough of them fill a terminal's row, and what's next looks like a line of its own.
     """
     return _BLANKS.sub(" ", clean(text, limit=limit, keep=""))
+
+
+def folded(line: str, width: int) -> list[str]:
+    """A line as rows that take no more than ``width`` columns, whatever a terminal or a font makes of its characters.
+
+    That's two for each that isn't ASCII: programs disagree on what's wide, and on whether a combining mark takes any
+    room. A row ends at a blank if it has one.
+    """
+    found = []
+    line = line.expandtabs().rstrip()
+    while line:
+        taken, end = 0, 0
+        while end < len(line) and (taken := taken + (1 if line[end].isascii() else 2)) <= width:
+            end += 1
+        cut = end = max(end, 1)
+        if end < len(line) and line[end] != " ":
+            cut = line.rfind(" ", 0, end) + 1
+            if not line[:cut].strip():
+                cut = end
+        found.append(line[:cut].rstrip())
+        line = line[cut:].lstrip(" ")
+    return found or [""]
 
 
 def _odd(character: str) -> bool:

@@ -22,7 +22,9 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from . import isolation
 from .limits import Limits
@@ -31,9 +33,11 @@ from .preload import preload
 from .shell import ZMQInteractiveShell
 from .student import converse
 
+_T = TypeVar("_T")
 _GONE = (FileNotFoundError, ProcessLookupError)  # of a process that ended between two looks
 _COUNTING = 0.5  # seconds of the processor's time that one look may take; usually it takes a thousandth
 _FREE_SOCKETS = 100  # honest code has a handful; on a machine that gives them a lot of room, each would count for much
+_LOOKS = 100  # at the threads of a process whose first one has ended
 _TICK = 0.05  # seconds between two looks at what a submission's processes take
 
 
@@ -224,37 +228,28 @@ def _watch(control: socket.socket, limits: Limits, child: int, alone: int, share
 
 def _at_most() -> tuple[int, int]:
     """A quick upper bound on the bytes of a submission's processes, and the number of their threads."""
-    _, _, virtual = _status("self")
     taken = threads = 0
     for process in _processes():
+        resident, count = 0, 1  # of one that has ended and waits for its parent to notice
         with contextlib.suppress(*_GONE):
-            resident, count, its = _status(process)
-            # Shared memory that no process shows at the moment stays where it is while it is mapped.
-            taken += resident + max(0, its - virtual)
-            threads += count
+            resident, count = _shown(process, _status)
+        taken += resident
+        threads += count
     return taken, threads
 
 
 def _takes(alone: int) -> int:
-    """Bytes that a submission's processes hold: their own memory and memory that they share with each other.
+    """Bytes of memory that a submission's processes hold. (What they share is in files: `_stored` counts it.)
 
     A fork shares what this server has imported until it writes to it, so a process's size doesn't tell its own memory.
     But the kernel also reports each page divided by the number of processes that have it. The sum over all processes is
     the number of existing pages; whatever exceeds what the server alone had is the submission's.
     """
     held = _anonymous("self") - alone
-    shared: dict[str, set[tuple[int, int]]] = {}
     for process in _processes():
         with contextlib.suppress(*_GONE):
-            held += _anonymous(process)
-            for line in _lines(process, "maps"):
-                # address, permissions, offset, device, inode, name. The judge's own memory is not the submission's.
-                place, permissions, offset, device, inode, *name = line.split(maxsplit=5)
-                if permissions[3] == "s" and name and name[0].startswith("/dev/zero"):
-                    start, end = (int(part, 16) for part in place.split("-"))
-                    begin = int(offset, 16)
-                    shared.setdefault(f"{device} {inode}", set()).add((begin, begin + end - start))
-    return held + sum(map(_covered, shared.values()))
+            held += _shown(process, _anonymous)
+    return held
 
 
 def _stored(shared: int) -> int:
@@ -263,7 +258,7 @@ def _stored(shared: int) -> int:
     for process in _processes():
         for folder in ("tmp", "dev/shm"):
             with contextlib.suppress(OSError):  # the next process sees the same folder
-                found = os.statvfs(f"/proc/{process}/root/{folder}")
+                found = _shown(process, lambda thread: os.statvfs(f"/proc/{thread}/root/{folder}"))  # noqa: B023
                 used[found.f_fsid] = (found.f_blocks - found.f_bfree) * found.f_frsize
     return 512 * os.fstat(shared).st_blocks + sum(used.values()) + _in_sockets()
 
@@ -275,20 +270,11 @@ def _in_sockets() -> int:
         room = one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
     for process in _processes():
         with contextlib.suppress(*_GONE):
-            for line in _lines(process, "net/sockstat"):
+            for line in _shown(process, lambda thread: _lines(thread, "net/sockstat")):
                 if line.startswith("sockets: used "):
                     # The kernel takes a message if there's any room, so the last one may be of that size again.
                     return 2 * room * max(0, int(line.split()[2]) - _FREE_SOCKETS)
     return 0
-
-
-def _covered(ranges: set[tuple[int, int]]) -> int:
-    """The total size of the union of ranges."""
-    covered = last = 0
-    for start, end in sorted(ranges):
-        covered += max(0, end - max(start, last))
-        last = max(last, end)
-    return covered
 
 
 def _processes() -> list[str]:
@@ -300,20 +286,49 @@ def _processes() -> list[str]:
     return [name for name in os.listdir("/proc") if name.isdecimal() and int(name) not in own]
 
 
+def _shown(process: str, read: Callable[[str], _T]) -> _T:
+    """What ``read`` finds below /proc about a process, under the name of a thread that is alive.
+
+    Usually that's the first one. If it ends before the others, /proc shows nothing more of the process under its own
+    name. Raises one of `_GONE` if all threads have ended, and RuntimeError if they come and go too fast for a look.
+    """
+    for _ in range(_LOOKS):
+        first = _fields(process)
+        alive = "VmSize" in first
+        threads = [process] if alive else [f"{process}/task/{each}" for each in os.listdir(f"/proc/{process}/task")]
+        seen = 0
+        for thread in threads:
+            with contextlib.suppress(*_GONE):
+                if alive or "VmSize" in _fields(thread):
+                    return read(thread)
+                seen += 1
+        if seen == int(first.get("Threads", 0)):  # all of them were seen, and none has any memory
+            raise ProcessLookupError
+    raise RuntimeError("its threads come and go")
+
+
 def _anonymous(process: str) -> int:
-    """Bytes of a process's anonymous memory, each page divided by the number of processes that have it."""
-    for line in _lines(process, "smaps_rollup"):
-        if line.startswith("Pss_Anon:"):
-            return 1024 * int(line.split()[1])
-    return _status(process)[0]  # a kernel before 5.4
+    """Bytes of a process's anonymous memory, also if swapped out; each page divided by the number of processes that
+    have it."""
+    found = {name: int(value.split()[0]) for name, value in _pairs(process, "smaps_rollup") if value.endswith("kB")}
+    if "Pss_Anon" not in found:  # a kernel before 5.4
+        return _status(process)[0]
+    return 1024 * (found["Pss_Anon"] + found.get("SwapPss", 0))
 
 
-def _status(process: str) -> tuple[int, int, int]:
-    """Bytes of a process's anonymous memory, its number of threads, and bytes that it has mapped."""
-    lines = [line.partition(":") for line in _lines(process, "status")]
-    found = {name: value.split()[0] for name, _, value in lines if value.split()}
-    number = {name: int(found.get(name, 0)) for name in ("RssAnon", "RssShmem", "Threads", "VmSize")}
-    return 1024 * (number["RssAnon"] + number["RssShmem"]), number["Threads"], 1024 * number["VmSize"]
+def _status(process: str) -> tuple[int, int]:
+    """Bytes of a process's anonymous memory, also if swapped out, and its number of threads."""
+    found = _fields(process)
+    return 1024 * (int(found.get("RssAnon", 0)) + int(found.get("VmSwap", 0))), int(found.get("Threads", 0))
+
+
+def _fields(process: str) -> dict[str, str]:
+    """The first word of each field of a process's or a thread's status."""
+    return {name: value.split()[0] for name, value in _pairs(process, "status") if value.split()}
+
+
+def _pairs(process: str, file: str) -> list[tuple[str, str]]:
+    return [(name, value) for name, _, value in (line.partition(":") for line in _lines(process, file))]
 
 
 def _lines(process: str, file: str) -> list[str]:

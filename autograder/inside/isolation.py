@@ -20,6 +20,8 @@ NOBODY = 65534
 _NAMESPACES = 0x10000000 | 0x00020000 | 0x20000000 | 0x40000000 | 0x08000000 | 0x04000000  # user mnt pid net ipc uts
 _MOUNT_PRIVATE, _MOUNT_READ_ONLY = 0x4000 | 0x40000, 0x20 | 0x1000 | 0x1  # MS_REC | …; MS_REMOUNT | MS_BIND | …
 _NO_SUID, _NO_DEVICES, _NO_PROGRAMS = 0x2, 0x4, 0x8  # MS_NOSUID and so on, which statvfs calls ST_NOSUID
+# Without /dev/zero: a shared mapping of it is memory that no process shows once it has unmapped all but a page.
+_DEVICES = (b"/dev/null", b"/dev/full", b"/dev/random", b"/dev/urandom", b"/dev/tty")
 # From <linux/prctl.h>
 _SET_PDEATHSIG, _SET_DUMPABLE, _SET_SECCOMP, _CAPBSET_DROP, _SET_NO_NEW_PRIVS = 1, 4, 22, 24, 38
 _SECCOMP_MODE_FILTER = 2
@@ -76,6 +78,7 @@ def isolate(limits: Limits, join: int | None = None) -> None:
         if not options.startswith(b"ro"):
             # In a user namespace a mount has to keep the limits that it came with.
             kept = os.statvfs(place).f_flag & (_NO_SUID | _NO_DEVICES | _NO_PROGRAMS)
+            kept |= 0 if place in _DEVICES else _NO_DEVICES
             check(libc.mount(None, place, None, _MOUNT_READ_ONLY | kept, None), f"remount {place.decode()}")
     # The kernel refuses a new proc in here, because the sandbox hides parts of the outer one; an empty one will do.
     for place, size in ((b"/tmp", limits.scratch), (b"/dev/shm", limits.scratch), (b"/proc", 2**20)):
@@ -85,6 +88,8 @@ def isolate(limits: Limits, join: int | None = None) -> None:
     options = b"newinstance,ptmxmode=0666,mode=0620,max=16"
     check(libc.mount(b"devpts", b"/dev/pts", b"devpts", _NO_SUID | _NO_PROGRAMS, options), "mount /dev/pts")
     Path("/proc/cpuinfo").write_bytes(processor)
+    kept = _NO_SUID | _NO_DEVICES | _NO_PROGRAMS
+    check(libc.mount(None, b"/proc", None, _MOUNT_READ_ONLY | kept, None), "remount /proc")
     # From here on nothing can be regained. Whoever makes a user namespace has every capability in it, enough to unmount
     # what was just put over /proc; so these go, the bounding set first, while we still have the right to shrink it.
     check(libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges")
@@ -140,7 +145,8 @@ def set_limits(limits: Limits) -> None:
 # decides which pages of a file are in memory (they stay there for the next process to find), signals with a forged
 # sender (one from "the kernel" kills even the first process of a namespace, as if the machine had done it), what the
 # kernel limits for all of a user's processes together, other submissions' and perhaps the judge's too (descriptors that
-# are sent and not yet received are among that), and the youngest parts of the kernel.
+# are sent and not yet received are among that), memory that a pipe or a file's attributes keep, more filters and
+# rules for a process, and the youngest parts of the kernel.
 # x86_64, aarch64; None: not there.
 _REFUSED: dict[str, tuple[int, int | None]] = {
     "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
@@ -157,25 +163,37 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
     "syslog": (103, 116), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240),
     "pidfd_send_signal": (424, 424), "epoll_create": (213, None), "epoll_create1": (291, 20), "io_setup": (206, 0),
     "sendmsg": (46, 211), "sendmmsg": (307, 269), "inotify_init": (253, None), "inotify_init1": (294, 26),
-    "inotify_add_watch": (254, 27), "fanotify_init": (300, 262), "fanotify_mark": (301, 263),
+    "inotify_add_watch": (254, 27), "fanotify_init": (300, 262), "fanotify_mark": (301, 263), "vmsplice": (278, 75),
+    "seccomp": (317, 277), "landlock_create_ruleset": (444, 444), "landlock_add_rule": (445, 445),
+    "landlock_restrict_self": (446, 446), "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7),
+    "setxattrat": (463, 463),
 }  # fmt: skip
 _MACHINES = {"x86_64": (0xC000003E, 56), "aarch64": (0xC00000B7, 220)}  # audit's name, the number of clone
 _CLONE3 = 435  # on both
 _LATER = 472  # calls from here on were made after this list, which cannot know them; on both
-# Of these some are allowed: sockets between processes of one machine (an event loop has a pair of them), and asking for
-# a limit, but not setting one.
+# Of these some are allowed: sockets between processes of one machine (an event loop has a pair of them), asking for a
+# limit, but not setting one, and all that a process may do to itself (prctl) but add a filter.
 _SOCKETS = {"socket": (41, 198), "socketpair": (53, 199)}
 _PRLIMIT = (302, 261)
 _SETSOCKOPT = (54, 208)
 _SO_SNDBUF = 7  # from <asm/socket.h>, the same on both
+_PRCTL = (157, 167)
+# Of what only Linux does to a descriptor (leases, notices about a folder, larger pipes, seals), this much is allowed:
+# F_DUPFD_CLOEXEC, F_GETPIPE_SZ, F_GET_SEALS.
+_FCNTL = (72, 25)
+_FCNTL_LINUX, _FCNTL_ALLOWED = 1024, (1030, 1032, 1034)
+# Shared memory has to be in a file, where it's counted: no process shows what it has once it has unmapped all but a
+# page. Huge pages are the machine's.
+_MMAP = (9, 222)
+_MAP_SHARED, _MAP_ANONYMOUS, _MAP_HUGETLB = 0x1, 0x20, 0x40000
 
 
 def system_call_filter(machine: str) -> list[int]:
     """A seccomp program, in classic BPF, that refuses these calls; each instruction is a 64-bit number.
 
     A program reads one word of ``struct seccomp_data`` at a time: offset 0 is the call's number, 4 the machine, 16 and
-    20 the low and the high half of its first argument, 24 and 28 those of its second. Jumps count the instructions that
-    they skip.
+    20 the low and the high half of its first argument, 24 and 28 those of its second, and so on. Jumps count the
+    instructions that they skip.
     """
     if machine not in _MACHINES:
         raise OSError(f"no list of system calls for {machine}: grade on x86_64 or aarch64")
@@ -207,6 +225,15 @@ def system_call_filter(machine: str) -> list[int]:
     # The fork server counts a socket as what it can hold, which must stay so. To the kernel, too, it's only a wish.
     steps += [step(equal, _SETSOCKOPT[column], 0, 4), step(load, 32), step(equal, _SO_SNDBUF, 0, 1)]
     steps += [step(give, nothing_done), step(give, allow)]
+    steps += [step(equal, _PRCTL[column], 0, 4), step(load, 16), step(equal, _SET_SECCOMP, 0, 1)]
+    steps += [step(give, no_permission), step(give, allow)]
+    steps += [step(equal, _FCNTL[column], 0, 4 + len(_FCNTL_ALLOWED)), step(load, 24)]
+    steps += [step(at_least, _FCNTL_LINUX, 0, 1 + len(_FCNTL_ALLOWED))]
+    steps += [step(equal, command, len(_FCNTL_ALLOWED) - place) for place, command in enumerate(_FCNTL_ALLOWED)]
+    steps += [step(give, no_permission), step(give, allow)]
+    steps += [step(equal, _MMAP[column], 0, 6), step(load, 40), step(any_bit, _MAP_HUGETLB, 2)]
+    steps += [step(any_bit, _MAP_ANONYMOUS, 0, 2), step(any_bit, _MAP_SHARED, 0, 1)]
+    steps += [step(give, no_permission), step(give, allow)]
     # prlimit's third argument is where the new limit stands: both halves of that are 0 for who only asks.
     steps += [step(equal, _PRLIMIT[column], 0, 5), step(load, 32), step(equal, 0, 0, 2), step(load, 36)]
     steps += [step(equal, 0, 1), step(give, no_permission)]

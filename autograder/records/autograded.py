@@ -75,15 +75,15 @@ def _with_their_own(lecture: Lecture, ours: list[Any], cells: Sequence[Cell]) ->
     return merged
 
 
-def _shown(text: str) -> str:
+def _shown(text: str, *, prose: bool = False) -> str:
     """What can be stored of a cell, and what Formgrader, which colors it, can show without being kept busy."""
     more = f"\n# … {count:,} characters more" if (count := len(text) - pages.CODE_LIMIT) > 0 else ""
-    return pages.shown(text).encode("utf-8", "replace").decode() + more
+    return pages.shown(text, prose=prose).encode("utf-8", "replace").decode() + more
 
 
 def _as_text(written: str) -> str:
     """A student's text as an indented block, which Markdown shows as it is: as HTML it would run in Formgrader."""
-    lines = _shown(written).splitlines()
+    lines = _shown(written, prose=True).splitlines()
     return "\n".join(f"    {line}" for line in lines)
 
 

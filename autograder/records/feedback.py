@@ -6,13 +6,14 @@ out, on a page that allows no scripts.
 
 from __future__ import annotations
 
+import io
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
-from markupsafe import Markup
-from pygments import highlight  # type: ignore[import-untyped]
+from markupsafe import Markup, escape
 from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
 from pygments.lexers import PythonLexer  # type: ignore[import-untyped]
 
@@ -27,6 +28,7 @@ from . import exchange, pages
 from .folder import ClassFolder, concerns_one
 
 MESSAGE_LIMIT = 6_000
+_COLORING = 2.0  # seconds for one cell, which usually takes a hundredth
 
 _HEADLINES = {
     State.NOT_SUBMITTED: "No submission of yours was found.",
@@ -148,9 +150,9 @@ def _exercise(exercise: Exercise | Question, title: str, mark: Mark | None, code
         ],
         "facts": facts,
         "advice": advice,
-        "code": highlighted(code) if not by_hand else clean(pages.shown(code), keep="\n\t"),
+        "code": clean(pages.shown(code, prose=True), keep="\n\t") if by_hand else highlighted(code),
         "written": by_hand,
-        "shortened": len(code) > pages.CODE_LIMIT,
+        "shortened": pages.shortened(code, prose=by_hand),
     }
 
 
@@ -162,12 +164,19 @@ def _given(mark: Mark | None) -> str:
 
 
 def highlighted(code: str) -> Markup:
-    """Python code as escaped HTML whose only tags are Pygments' ``<span class=…>``."""
+    """Python code as escaped HTML whose only tags are Pygments' ``<span class=…>``; none if coloring takes too long."""
     if not code.strip():
         return Markup()
-    # Pygments escapes all text that it is given.
     text = clean(pages.shown(code), keep="\n\t")
-    return Markup(highlight(text, PythonLexer(stripnl=False), HtmlFormatter(nowrap=True)))
+    end = time.process_time() + _COLORING
+    tokens = []
+    for token in PythonLexer(stripnl=False).get_tokens(text):
+        if time.process_time() > end:
+            return escape(text)
+        tokens.append(token)
+    written = io.StringIO()
+    HtmlFormatter(nowrap=True).format(tokens, written)  # which escapes all text that it is given
+    return Markup(written.getvalue())
 
 
 def split(message: str) -> tuple[str, str]:

@@ -13,7 +13,9 @@ from autograder.grading.text import clean
 from course_utils.files import replacing
 
 CODE_LIMIT = 20_000  # characters of a cell that are shown
+LINE_LIMIT = 500  # characters of a line of code that are
 _BLANK = 20  # blank lines in a row that are
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _HEADING = re.compile(r"^#\s+(.+)$", re.MULTILINE)
 _EXERCISE = re.compile(r"^###\s+(Exercise [^\n]+)$", re.MULTILINE)
 
@@ -52,17 +54,25 @@ def exercise_titles(lecture: Lecture) -> dict[str, str]:
     return titles
 
 
-def shown(text: str) -> str:
-    """What's shown of a cell: its beginning, and of many blank lines in a row the first ones.
+def shown(text: str, *, prose: bool = False) -> str:
+    """What's shown of a cell: its beginning, of many blank lines in a row the first ones, and the start of long lines.
 
-    Pygments, which colors code here and in Formgrader, searches to the end of such a run from each of its lines.
+    Pygments, which colors code here and in Formgrader, searches to the end of a line, or of blank lines in a row, from
+    many places in it. In ``prose`` a paragraph is one line, and nothing colors it.
     """
     lines, blank = [], 0
-    for line in re.split(r"\r\n|\r|\n", text[:CODE_LIMIT]):
+    for line in _LINE_END.split(text[:CODE_LIMIT]):
         blank = 0 if line.strip() else blank + 1
+        if not prose and len(line) > LINE_LIMIT:
+            line = f"{line[:LINE_LIMIT]}… ({len(line) - LINE_LIMIT:,} characters more)"
         if blank <= _BLANK:
             lines.append(line)
     return "\n".join(lines)
+
+
+def shortened(text: str, *, prose: bool = False) -> bool:
+    """Whether a part of a cell isn't shown, blank lines apart."""
+    return len(text) > CODE_LIMIT or (not prose and any(len(line) > LINE_LIMIT for line in _LINE_END.split(text)))
 
 
 def write(path: Path, text: str) -> None:

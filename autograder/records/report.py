@@ -6,7 +6,6 @@ import bisect
 import os
 import re
 import statistics
-import textwrap
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ from matplotlib.figure import Figure
 
 from autograder.grading.marks import Mark, Result, State, counts
 from autograder.grading.source import Lecture
-from autograder.grading.text import clean, one_line
+from autograder.grading.text import clean, folded, one_line
 from course_utils.plots import CONTEXT, DATA, HIGHLIGHT, INK, MEASURED, styled, to_html
 
 from . import pages, results
@@ -226,12 +225,12 @@ def _heading(figure: Figure, text: str) -> None:
 
 
 def _wrapped(heading: str) -> list[str]:
-    return textwrap.wrap(heading, 44)
+    return folded(heading, 44)
 
 
 def _bars(heading: str, rows: Sequence[tuple[str, int, str, str]], most: int, told: str) -> Markup:
     """Bars below their labels, so that long ones fit: (label, value, text beside the bar, color)."""
-    labels = [textwrap.wrap(label, 52)[:3] or [""] for label, *_ in rows]
+    labels = [folded(label, 52)[:3] for label, *_ in rows]
     room = [0.17 * len(lines) + 0.33 for lines in labels]  # inches
     top = 0.2 + 0.2 * len(_wrapped(heading))
     height = top + sum(room) + 0.05

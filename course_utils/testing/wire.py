@@ -10,6 +10,7 @@ import json
 import math
 import re
 import struct
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, BinaryIO
@@ -28,6 +29,7 @@ _MARKS = 4_000_000  # commas and brackets in it, which bound how many objects pa
 _HASHED = 10_000  # items of sets and keys of dicts
 _ALIKE = 20  # of these that may have one hash: numbers can be chosen to collide, and then they cost their square
 # Bytes that a value takes once it's decoded, beside what it takes in its message: a tensor on meta is 40 bytes there.
+# A text's own size comes on top: with a single emoji in it, each of its letters takes four bytes.
 _COSTS = {"tensor": 1000, "set": 250, "frozenset": 250}
 _COST = 100  # of any other
 _DIGITS = 4_000  # of a whole number; Python refuses to read more
@@ -229,7 +231,9 @@ class _Unpacker:
         self.cost += _COST
         if depth > _DEPTH or self._count > _NODES:
             raise WireError("the value is nested too deep, or has too many parts")
-        if node is None or isinstance(node, (bool, str)):
+        if isinstance(node, str):
+            return self._kept(node)
+        if node is None or isinstance(node, bool):
             return node
         if isinstance(node, list):
             return self._values(node, depth)
@@ -274,19 +278,25 @@ class _Unpacker:
             case "tensor":
                 return self._tensor(content)
             case "raised":
-                kind, message, line = map(_text, content[:3])
+                kind, message, line = map(self._kept, content[:3])
                 (classes,) = content[3:]
                 if type(classes) is not list or len(classes) > 50:
                     raise WireError("an error of no class, or of too many")
-                return Raised(kind, message, line, tuple(map(_text, classes)))
+                return Raised(kind, message, line, tuple(map(self._kept, classes)))
             case "opaque":
-                return Opaque(_text(content))
+                return Opaque(self._kept(content))
             case "observation":
                 if self._observed:  # one inside another has no meaning, and nobody who reads it expects one
                     raise WireError("more than one observation")
                 self._observed = True
                 return self._observation(self._values(content, depth))
         raise WireError(f"{name!r} is not a kind of value")
+
+    def _kept(self, node: Any) -> str:
+        """A text that is part of the value, which takes memory as long as the value does."""
+        text = _text(node)
+        self.cost += sys.getsizeof(text)
+        return text
 
     def _values(self, nodes: Any, depth: int) -> list[Any]:
         if not isinstance(nodes, list):

@@ -89,8 +89,16 @@ def test_blank_lines_without_end_are_no_work_for_whoever_colors_them(tmp_path: P
     assert "characters more" in page and "x = 2" in {c.id: c.source for c in notebook.cells}[FIRST.name]
     honest = "def f():\n\n    # two blank lines follow\n\n\n    return 1  \n"
     assert pages.shown(honest) == honest
-    path = autograded.write(ClassFolder(tmp_path), LECTURE, RESULT, [Cell(".1" * 10_000)] * 90)
-    assert path.read_text().count('"theirs-') == 10  # two seconds each
+    path = autograded.write(ClassFolder(tmp_path), LECTURE, RESULT, [Cell((".1" * 200 + "\n") * 50)] * 90)
+    assert path.read_text().count('"theirs-') == 10
+
+
+def test_a_long_paragraph_can_be_read_to_its_end_and_of_a_long_line_of_code_the_beginning(tmp_path: Path) -> None:
+    cells = [Cell("word " * 300, prose=True), Cell("x = 1" + " + 1" * 300)]
+    path = autograded.write(ClassFolder(tmp_path), LECTURE, RESULT, cells)
+    sources = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.id.startswith("theirs-")]
+    assert [source.count("word") for source in sources] == [300, 0]
+    assert sources[1] == ("x = 1" + " + 1" * 300)[:500] + "… (705 characters more)"
 
 
 def test_what_a_killed_run_left_unfinished_is_removed_when_the_notebook_is_written_again(tmp_path: Path) -> None:

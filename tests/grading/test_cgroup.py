@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from autograder import project
 from autograder.grading import cgroup
 from autograder.grading.conversation import Gone
 from autograder.grading.sandbox import Sandbox
+from autograder.inside import forkserver
 from autograder.inside.limits import Limits
 from autograder.inside.messages import Ran, Run
 
@@ -142,3 +144,43 @@ def test_a_submission_cannot_leave_its_group(place: Path) -> None:
         targets = [os.readlink(link) for link in Path("/proc", process, "fd").iterdir()]
     assert not any("cgroup" in target or "memory." in target for target in targets), targets
     assert inside == Ran("RuntimeError: []", "")
+
+
+def about(monkeypatch: pytest.MonkeyPatch, files: dict[str, str], threads: list[list[str]]) -> None:
+    """Let /proc have these files. Each time that a process's threads are listed, they're the next in the list."""
+    listed = iter(threads)
+
+    def lines(process: str, file: str) -> list[str]:
+        if f"{process}/{file}" not in files:
+            raise FileNotFoundError
+        return files[f"{process}/{file}"].splitlines()
+
+    monkeypatch.setattr(forkserver, "_lines", lines)
+    monkeypatch.setattr(os, "listdir", lambda place: next(listed))
+
+
+def test_memory_counts_that_is_swapped_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    rollup = "5500-7fff ---p 00000000 00:00 0 [rollup]\nRss:  90 kB\nPss_Anon:  3 kB\nSwap:   80 kB\nSwapPss:   40 kB"
+    status = "Name:\tRssAnon: 7 kB\nVmSize:\t  99 kB\nRssAnon:\t   5 kB\nVmSwap:\t   80 kB\nThreads:\t2"
+    about(monkeypatch, {"7/smaps_rollup": rollup, "7/status": status, "8/smaps_rollup": "", "8/status": status}, [])
+    assert forkserver._anonymous("7") == 43 * 1024
+    assert forkserver._status("7") == forkserver._status("8") == (85 * 1024, 2)
+    assert forkserver._anonymous("8") == 85 * 1024, "all that an older kernel tells"
+
+
+def test_a_process_counts_as_long_as_one_of_its_threads_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended, alive = "State:\tZ (zombie)\nThreads:\t{}", "VmSize:\t 9 kB\nRssAnon:\t 5 kB\nThreads:\t3"
+    exiting = "State:\tR (running)\nThreads:\t2"
+    files = {"7/status": alive, "8/status": ended.format(1), "9/status": ended.format(2), "6/status": ended.format(2)}
+    files |= {"8/task/8/status": ended.format(1), "9/task/9/status": ended.format(2), "9/task/12/status": alive}
+    files |= {"6/task/6/status": ended.format(2), "6/task/10/status": exiting}
+    about(monkeypatch, files, [["8"], ["9", "11"], ["9", "12"], ["6", "10"]])
+    assert forkserver._shown("7", str) == "7"
+    for process, where in (("8", None), ("9", "9/task/12"), ("6", None), ("5", None)):
+        found = None
+        with contextlib.suppress(*forkserver._GONE):
+            found = forkserver._shown(process, str)
+        assert found == where, process
+    about(monkeypatch, files, [["9", str(number)] for number in range(100, 1000)])
+    with pytest.raises(RuntimeError, match="come and go"):
+        forkserver._shown("9", str)

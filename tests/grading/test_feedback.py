@@ -18,7 +18,7 @@ from autograder.grading import source, submission
 from autograder.grading.key import key
 from autograder.grading.marks import Mark, Result, State
 from autograder.grading.text import NOTES_LIMIT
-from autograder.records import exchange, feedback, report, results
+from autograder.records import exchange, feedback, pages, report, results
 from autograder.records.folder import ClassFolder
 
 MARKED = re.compile(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", re.DOTALL)
@@ -222,7 +222,27 @@ def test_a_very_long_answer_is_shortened(lecture: source.Lecture, tmp_path: Path
     path = hand_in(tmp_path, lecture, "ada", {lecture.exercises[0].name: "x = 1 + 2\n" * 15_000})
     graded(tmp_path, lecture, path, marks(lecture, "✗ " + "long " * 50_000))
     html = written(tmp_path, lecture)["ada"].path.read_text(encoding="utf-8")
-    assert "Only the beginning is shown" in html and len(html) < 600_000
+    assert "Not all of it is shown" in html and len(html) < 600_000
+
+
+def test_a_very_long_line_is_shortened_in_code_and_kept_in_prose() -> None:
+    honest = "x = 1" + " + 1" * 120 + "\n"
+    for end in ("\n", "\r", "\r\n"):
+        long = f"y = 2{end}" + "x" * 5_000 + f"{end}z = 3"
+        assert pages.shown(long) == "y = 2\n" + "x" * 500 + "… (4,500 characters more)\nz = 3"
+        assert pages.shown(long, prose=True) == long.replace(end, "\n")
+        assert pages.shortened(long) and not pages.shortened(long, prose=True)
+    assert pages.shown(honest) == honest and not pages.shortened(honest)
+    assert pages.shortened(honest * 1_000, prose=True)
+
+
+def test_code_that_takes_too_long_to_color_is_shown_without_colors(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "def f(x):\n    return x < 1  # <b>\n" * 100
+    colored = feedback.highlighted(code)
+    monkeypatch.setattr(feedback, "_COLORING", -1.0)
+    plain = feedback.highlighted(code)
+    assert "<span" in colored and plain == code.replace("<", "&lt;").replace(">", "&gt;")
+    assert re.sub("<[^>]*>", "", colored) == plain
 
 
 def test_of_very_many_problems_with_a_file_a_page_names_the_first(lecture: source.Lecture, tmp_path: Path) -> None:

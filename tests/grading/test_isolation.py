@@ -58,7 +58,8 @@ def number(name: str, machine: str) -> int:
 def test_each_refused_call_has_its_number_on_both_machines(machine: str) -> None:
     column = list(NAMES).index(machine)
     table = {**isolation._REFUSED, **isolation._SOCKETS, "prlimit64": isolation._PRLIMIT}
-    table["setsockopt"] = isolation._SETSOCKOPT
+    table |= {"setsockopt": isolation._SETSOCKOPT, "prctl": isolation._PRCTL}
+    table |= {"fcntl": isolation._FCNTL, "mmap": isolation._MMAP}
     table |= {"clone3": (isolation._CLONE3,) * 2, "clone": tuple(isolation._MACHINES[m][1] for m in NAMES)}
     listed = {name: numbers[column] for name, numbers in table.items()}
     known = syscalls().load_arch_table(NAMES[machine])
@@ -96,6 +97,15 @@ def test_what_decides_is_in_the_arguments_of_some_calls(machine: str) -> None:
     assert {call("prlimit64", 0, 7, new, 0) for new in (1, 2**32, 2**40 + 4, 2**63)} == {errno.EPERM}  # sets
     assert call("setsockopt", 3, 1, 7) == 0  # done, it says
     assert {call("setsockopt", 3, 1, option) for option in (*range(7), *range(8, 99))} == {ALLOW}
+    assert {call("prctl", what) for what in range(100) if what != 22} == {ALLOW}
+    assert {call("prctl", what, 2) for what in (22, 22 | 2**32)} == {errno.EPERM}  # a filter of its own
+    assert {call("fcntl", 3, what) for what in (*range(1024), 1030, 1032, 1034)} == {ALLOW}
+    refused = [what for what in (*range(1024, 1100), 2**31) if what not in (1030, 1032, 1034)]  # leases, for one
+    assert {call("fcntl", 3, what) for what in refused} == {errno.EPERM}
+    private, shared, anonymous, huge = 2, 1, 0x20, 0x40000
+    assert {call("mmap", 0, 1, 3, flags) for flags in (private | anonymous, private, shared, 3, 0x4022)} == {ALLOW}
+    refused = [shared | anonymous, 3 | anonymous, shared | anonymous | 2**32, private | anonymous | huge, shared | huge]
+    assert {call("mmap", 0, 1, 3, flags) for flags in refused} == {errno.EPERM}
     assert call("clone", 0x3D0F00) == ALLOW  # what makes a thread
     assert {call("clone", 1 << bit | 0x11) for bit in (17, 25, 26, 27, 28, 29, 30)} == {errno.EPERM}  # namespaces
     assert call("clone", 41) == call("clone", 198) == ALLOW  # flags are not taken for a call's number

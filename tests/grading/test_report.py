@@ -128,6 +128,13 @@ def test_everything_from_a_result_is_plain_text(lecture: source.Lecture, nasty: 
     assert page.text.count(nasty) >= 4 and "\\x1b\\u202e\\ud800" in page.text
 
 
+def test_a_picture_is_as_wide_as_it_is_whatever_a_name_is_made_of() -> None:
+    """Twice as wide as others are letters of some scripts; three such names stand in one label."""
+    for text in ("字" * 200, "e\u0301" * 200, "字 " * 100):
+        rows = report._wrapped(text)
+        assert all(sum(2 for _ in row if not _.isascii()) <= 44 for row in rows) and len(rows) > 1
+
+
 def test_a_report_on_an_empty_class_and_on_one_where_nobody_is_graded(lecture: source.Lecture) -> None:
     assert "Nobody is here yet" in harmless(report.page(lecture, {})).text
     waiting = {name: r for name, r in a_class(lecture).items() if r.points is None}

@@ -284,6 +284,24 @@ def test_while_a_request_is_starved_only_its_processor_time_counts(
     assert now - 100 == pytest.approx(lasts, abs=0.4)
 
 
+@pytest.mark.parametrize(
+    ("said", "excused"),
+    [
+        (["folio_wait_bit_common"], True),
+        (["0", "0", "rpc_wait_bit_killable"], True),  # just woken, and asleep again
+        (["rwsem_down_read_slowpath"], False),  # a lock, which another of its threads may hold
+        (["unheard_of"], False),
+        (["0"] * 10, False),
+    ],
+)
+def test_a_wait_counts_as_one_for_a_disk_only_where_the_kernel_has_waits_for_disks(
+    said: list[str], excused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter(said)
+    monkeypatch.setattr(Path, "read_text", lambda path: next(answers))
+    assert conversation._for_a_disk(7) is excused
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere this is not called sleep of a disk")
 def test_who_waits_for_a_child_to_begin_does_not_wait_for_a_disk(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")

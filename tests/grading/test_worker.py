@@ -109,3 +109,24 @@ def test_blanks_of_all_kinds_that_could_fill_a_row_become_one_space() -> None:
         )
     kept = "a b\xa0c\u3000d علی\u200cرضا 👩\u200d🔬 ❤\ufe0f\u200d🔥"
     assert text.notes([kept]) == (kept,)
+
+
+def test_marks_over_a_letter_are_spelled_out_beyond_the_fourth() -> None:
+    """A hundred would cover the lines above and below, in a terminal and on a page."""
+    honest = "Nguyê\u0303n, שָׁ\u05bc\u0591לוֹם, ผู้ใหญ่, 1\ufe0f\u20e3, 👩\u200d👩\u200d👧"
+    assert text.clean(honest) == honest
+    for mark in ("\u0301", "\u20dd", "\u200d", "\ufe0f", "\U000e0100"):
+        escaped = mark.encode("unicode_escape").decode()
+        cleaned = text.clean("e" + mark * 100 + "e" + mark)
+        assert cleaned == "e" + mark * 4 + escaped * 96 + "e" + mark
+        assert text.clean(cleaned) == cleaned
+
+
+@pytest.mark.parametrize("letter", ["x", "字", "e\u0301", "\u0301", "x ", "字 ", "\t", "    x", "👩\u200d"])
+def test_a_line_is_folded_into_rows_that_fit_whatever_its_characters_take(letter: str) -> None:
+    for count in (0, 1, 11, 90):
+        rows = text.folded(letter * count, 20)
+        assert all(sum(1 if c.isascii() else 2 for c in row) <= 20 and "\t" not in row for row in rows)
+        assert "".join(rows).replace(" ", "") == (letter * count).replace(" ", "").replace("\t", "")
+    assert text.folded("two words and a third", 10) == ["two words", "and a", "third"]
+    assert text.folded("    indented by four", 12) == ["    indented", "by four"]

@@ -262,6 +262,25 @@ def test_reading_a_message_costs_time_and_memory_in_proportion_to_its_bytes(name
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**10 * 100 + 60 * len(costly) / 2**10  # KiB
 
 
+LONG = b"\\ud83d\\ude42" + b"x" * 4_000_000  # one letter of four bytes, so all take four
+WITH_TEXT = {
+    "a text": b'"%s"',
+    "a list": b'["%s"]',
+    "a key": b'{"dict":[["%s",null]]}',
+    "an opaque value": b'{"opaque":"%s"}',
+    "an error's message": b'{"raised":["ValueError","%s","",[]]}',
+    "an error's class": b'{"raised":["ValueError","","",["%s"]]}',
+    "an observation's output": b'{"observation":["f()",null,null,"",[],[],"%s"]}',
+}
+
+
+@pytest.mark.parametrize("name", WITH_TEXT)
+def test_a_text_counts_with_the_memory_that_it_takes(name: str) -> None:
+    spent: list[int] = []
+    wire.unpack(message(WITH_TEXT[name] % LONG), spend=spent.append)
+    assert sum(spent) > 5 * 4_000_000  # in its message and decoded
+
+
 def test_keys_that_happen_to_be_alike_arrive() -> None:
     for value in ({-1, -2}, {0, 2**61 - 1, 2 * (2**61 - 1)}, {number: number for number in range(10_000)}):
         assert passed(value) == value

@@ -5,7 +5,7 @@ import os
 import site
 import sys
 
-places = ["/", "/dev", "/usr", "/usr/lib", "/etc", sys.prefix, *site.getsitepackages()]
+places = ["/", "/dev", "/proc", "/usr", "/usr/lib", "/etc", sys.prefix, *site.getsitepackages()]
 places += ["/course", "/course/autograder", "/course/autograder/inside", "/course/course_utils"]
 won = []
 for place in places:
