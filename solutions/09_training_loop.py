@@ -202,7 +202,7 @@ operating system, which shares them among processes and can free them when it ne
 *Try it yourself:* open `many.npy`, the file of $2^{24}$ tokens from above, in mode `"c"`, *copy on write*, and write to
 an element. Does the file change?
 
-### Exercise 9.1 · Tokens, written and opened &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 9.1 · Tokens, written and opened &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write two functions. `write_tokens(path, tokens, vocab_size)` writes a list of ids as a .npy file, in the *smallest* of
 uint8, uint16 and uint32 that can hold every id from 0 to `vocab_size` − 1 (not only those that happen to occur). If an

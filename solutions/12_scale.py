@@ -1103,7 +1103,7 @@ backward pass, the gradients make the same two trips. Each trip is an **all-to-a
 has into $n$ parts, keeps one, and sends one to each other card. (We leave out the gradients of all parameters outside
 the experts: they are averaged as in plain data parallelism.)
 
-### Exercise 12.6 · How fast must the link be? &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 12.6 · How fast must the link be? &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write two functions. `kind` is a name from the table, and `model` is a dict with $N$, $A$, $L$, $d$ and $k$ as
 `"parameters"`, `"active"`, `"layers"`, `"width"` and `"used"`. `tokens` is the number of tokens that a card processes
