@@ -1449,7 +1449,7 @@ Let's find out. We save the run after 20 of 40 steps, load everything except one
 as a new process would, and count how many of the next 20 losses equal those of the run that never stopped. (We stop
 counting at the first one that differs.)
 
-**Predict.** If only the optimizer's state is forgotten, how many of the 20 losses are right, to the last bit?
+**Predict.** If only the optimizer's state (for AdamW, the two averages of lecture 08) is forgotten, how many of the 20 losses are right, to the last bit?
 """
 
 # %%

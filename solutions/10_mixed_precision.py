@@ -427,8 +427,8 @@ The master weight ends slightly off its target, because the loss is computed fro
 starts to jump back and forth between the two numbers around the target, the gradient alternates in sign. Here that's
 the only cost in accuracy.
 
-What does it cost in bytes? Lecture 00 arrived at 16 per parameter. AdamW keeps two averages for each parameter, in the
-dtype of the parameter it's given; let's make these tensors and count:
+What does it cost in bytes? Lecture 00 arrived at 16 per parameter. AdamW keeps two averages for each parameter (lecture
+08), in the dtype of the parameter it's given; let's make these tensors and count:
 """
 
 
