@@ -281,9 +281,9 @@ count, because their feedback pages show the points for all of them.
 _DEPENDS = """\
 ## What builds on what
 
-Exercises are graded alone, so a student who is stuck on one can go on to the next. A single one, 14.5, suggests code
-from another, the `KVCache` of 13.2, and it can be solved without that. Lectures do build on each other. An earlier lecture is listed if the text refers to it; those in bold are the
-ones that the exercises' statements refer to.
+Exercises are graded alone, so a student who is stuck on one can go on to the next. Only 14.5 suggests code from another
+exercise, the `KVCache` of 13.2, and students can solve it without that. Lectures do build on each other. An earlier
+lecture is listed if the text refers to it; those in bold are the ones that the exercises' statements refer to.
 
 | lecture | time | optional | builds on |
 |---|--:|--:|---|"""
