@@ -30,9 +30,9 @@ def check(name: str, *, hidden: bool = False) -> Rubric:
     """Test the exercise ``name`` and return its rubric, which a notebook displays.
 
     The names are looked up where ``check`` is called. Nothing is defined there, and the random generators' states and
-    torch's settings are restored. ``hidden`` is for `nbgrader autograde`: the class's hidden cases count, too. They're in a folder
-    ``hidden`` above the working directory; without it only the visible cases count. Raises FileNotFoundError if there's
-    no such exercise.
+    torch's settings are restored. ``hidden`` is for `nbgrader autograde`: the class's hidden cases count, too. They're
+    in a folder ``hidden`` above the working directory; without it only the visible cases count. Raises
+    FileNotFoundError if there's no such exercise.
     """
     rubric = _rubric(name, hidden, sys._getframe(1).f_globals)
     if os.environ.get("NBGRADER_EXECUTION") == "validate" and rubric.points < rubric.worth:
