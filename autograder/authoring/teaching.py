@@ -273,8 +273,9 @@ due, a student's grade is
 The names in its column `exercise` are those in the tables below. Where the points are empty, the column `state` says
 why: the student handed in nothing, for example, or somebody has to look at the work first. These points don't include
 what being late costs. If it costs anything in your class, take off the percentage that the column `late` of
-`exports/01_tensors.csv` names. Enter these grades in Canvas or Moodle yourself, and tell students which exercises
-count, because their feedback pages show the points for all of them.
+`exports/01_tensors.csv` names. With `attempt = "best"`, the best attempt is still the one with the most points in all.
+Enter these grades in Canvas or Moodle yourself, and tell students which exercises count, because their feedback pages
+show the points for all of them.
 
 """
 
