@@ -821,7 +821,7 @@ A **frozen** parameter has `requires_grad=False`. It still takes memory, FLOPs i
 backward pass if something before it needs a gradient (lecture 06). But it has no gradient of its own, and the optimizer
 keeps no state for it. So we count the two kinds separately.
 
-### Exercise 7.4 · Count the parameters &nbsp; ★☆☆ &nbsp; 5 minutes
+### Exercise 7.4 · Count the parameters &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
 Write `count_parameters(model)`. It returns the pair `(trainable, frozen)`: how many numbers there are in the model's
 parameters that require a gradient, and in those that don't. A parameter may have any shape and dtype, and the model may

@@ -845,7 +845,7 @@ and the counter is itself a tensor of 4 bytes. (Yours is a Python `int`, which t
 
 *Try it yourself:* look at the state of `torch.optim.AdamW(…, amsgrad=True)`. What else does it keep?
 
-### Exercise 8.4 · Bytes of state &nbsp; ★☆☆ &nbsp; 10 minutes
+### Exercise 8.4 · Bytes of state &nbsp; ★☆☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `state_bytes(optimizer)`. It returns the bytes of all tensors that the optimizer keeps in its state, including the
 counters. For each parameter the state contains a dict whose values are tensors of any dtype, or plain numbers, strings

@@ -202,7 +202,7 @@ operating system, which shares them among processes and can free them when it ne
 *Try it yourself:* open `many.npy`, the file of $2^{24}$ tokens from above, in mode `"c"`, *copy on write*, and write to
 an element. Does the file change?
 
-### Exercise 9.1 · Tokens, written and opened &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 9.1 · Tokens, written and opened &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write two functions. `write_tokens(path, tokens, vocab_size)` writes a list of ids as a .npy file, in the *smallest* of
 uint8, uint16 and uint32 that can hold every id from 0 to `vocab_size` − 1 (not only those that happen to occur). If an
@@ -1449,7 +1449,7 @@ Let's find out. We save the run after 20 of 40 steps, load everything except one
 as a new process would, and count how many of the next 20 losses equal those of the run that never stopped. (We stop
 counting at the first one that differs.)
 
-**Predict.** If only the optimizer's state is forgotten, how many of the 20 losses are right, to the last bit?
+**Predict.** If only the optimizer's state (for AdamW, the two averages of lecture 08) is forgotten, how many of the 20 losses are right, to the last bit?
 """
 
 # %%

@@ -427,8 +427,8 @@ The master weight ends slightly off its target, because the loss is computed fro
 starts to jump back and forth between the two numbers around the target, the gradient alternates in sign. Here that's
 the only cost in accuracy.
 
-What does it cost in bytes? Lecture 00 arrived at 16 per parameter. AdamW keeps two averages for each parameter, in the
-dtype of the parameter it's given; let's make these tensors and count:
+What does it cost in bytes? Lecture 00 arrived at 16 per parameter. AdamW keeps two averages for each parameter (lecture
+08), in the dtype of the parameter it's given; let's make these tensors and count:
 """
 
 
@@ -824,7 +824,7 @@ training. So the program *searches* for it, which is called *dynamic loss scalin
 - *Overflow* (some gradient is infinite or NaN): *skip* this step, and halve the factor.
 - *No overflow* for a number of steps in a row: double it. If that's too much, only one more step is skipped.
 
-### Exercise 10.4 · A loss scaler &nbsp; ★★★ &nbsp; essential &nbsp; 20 minutes
+### Exercise 10.4 · A loss scaler &nbsp; ★★★ &nbsp; 20 minutes
 
 Write the class `LossScaler(factor, growth_interval)`. It has two attributes: `factor`, the current factor, a float; and
 `good_steps`, the number of successful steps in a row since the factor last changed, 0 at first.
@@ -1094,7 +1094,7 @@ assert torch.finfo(e5m2).max == 57_344
 
 # %% [markdown]
 r"""
-### Exercise 10.6 · A scale for each block &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 10.6 · A scale for each block &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write `quantize_blocks(x, block, dtype)`. It splits the elements of `x`, in the order of `x.flatten()`, into blocks of
 `block` neighbors and gives each block a scale of its own. It returns `(codes, scales)`: `codes` is a tensor with that

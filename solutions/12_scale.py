@@ -534,10 +534,9 @@ eight_cards.predicted("Llama 3.1 8B at stage 3 on each of eight cards")
 r"""
 ### Exercise 12.3 · ShardedAdamW &nbsp; ★★★ &nbsp; essential &nbsp; 25 minutes
 
-Write the `step` method of `ShardedAdamW`, an AdamW whose state is divided among the ranks. Everything it needs is set
-up for you. All parameters are joined into one vector, which is padded to a multiple of `group.size`; `self.part` is a
-copy of this rank's part of that vector, as an `nn.Parameter`; and `self.adamw` is PyTorch's AdamW for that part alone.
-In `step`:
+Write the `step` method of `ShardedAdamW`, an AdamW whose state (lecture 08) is divided among the ranks. The rest is
+there: all parameters are joined into one vector, padded to a multiple of `group.size`; `self.part` is a copy of this
+rank's part of that vector, as an `nn.Parameter`; and `self.adamw` is PyTorch's AdamW for that part alone. In `step`:
 
 1. make one padded vector of all gradients (`self.padded` does that for any list of tensors; every parameter has a
    gradient, and all of them are contiguous);
@@ -1103,7 +1102,7 @@ backward pass, the gradients make the same two trips. Each trip is an **all-to-a
 has into $n$ parts, keeps one, and sends one to each other card. (We leave out the gradients of all parameters outside
 the experts: they are averaged as in plain data parallelism.)
 
-### Exercise 12.6 · How fast must the link be? &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 12.6 · How fast must the link be? &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write two functions. `kind` is a name from the table, and `model` is a dict with $N$, $A$, $L$, $d$ and $k$ as
 `"parameters"`, `"active"`, `"layers"`, `"width"` and `"used"`. `tokens` is the number of tokens that a card processes

@@ -480,7 +480,7 @@ assert (wrong - right).abs().max() > 0.5
 
 # %% [markdown]
 r"""
-### Exercise 13.3 · Generate with the cache &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 13.3 · Generate with the cache &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write `generate_cached(model, ids, count)`, which returns the ids `[b, t]`, followed by `count` more in each row by
 greedy decoding, `[b, t + count]`. It should return the tokens that `generate_plainly` returns, but process each token
