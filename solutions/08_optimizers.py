@@ -845,7 +845,7 @@ and the counter is itself a tensor of 4 bytes. (Yours is a Python `int`, which t
 
 *Try it yourself:* look at the state of `torch.optim.AdamW(…, amsgrad=True)`. What else does it keep?
 
-### Exercise 8.4 · Bytes of state &nbsp; ★☆☆ &nbsp; essential &nbsp; 10 minutes
+### Exercise 8.4 · Bytes of state &nbsp; ★☆☆ &nbsp; essential &nbsp; 8 minutes
 
 Write `state_bytes(optimizer)`. It returns the bytes of all tensors that the optimizer keeps in its state, including the
 counters. For each parameter the state contains a dict whose values are tensors of any dtype, or plain numbers, strings
@@ -1004,7 +1004,7 @@ r"""
 *Try it yourself:* how many bytes do `nn.SiLU`, `nn.Sigmoid` and `nn.Dropout(0.5)` keep? Guess first: what does the
 derivative of each need?
 
-### Exercise 8.5 · Four kinds of memory &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
+### Exercise 8.5 · Four kinds of memory &nbsp; ★★☆ &nbsp; essential &nbsp; 12 minutes
 
 Write `training_bytes(batch, width, layers, moments, counter)`. It returns the bytes of each kind in a training step of
 the chain above (`layers` layers of `width` × `width`, possibly none; a head of `width` × 1; no biases, no activation

@@ -984,7 +984,7 @@ r"""
 So a training loop should check its loss *before* the update, and stop if it's not finite. (On a GPU this isn't free,
 because Python has to wait for the number. If you keep an older checkpoint, it's enough to check every few steps.)
 
-### Exercise 9.5 · The training loop &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
+### Exercise 9.5 · The training loop &nbsp; ★★☆ &nbsp; essential &nbsp; 12 minutes
 
 Write `train(model, optimizer, next_batch, loss_fn, lr_at, steps)`, and use every argument. All parameters in
 `optimizer` belong to `model`. For each number in `steps` (a `range`, which needn't start at 0):

@@ -824,7 +824,7 @@ training. So the program *searches* for it, which is called *dynamic loss scalin
 - *Overflow* (some gradient is infinite or NaN): *skip* this step, and halve the factor.
 - *No overflow* for a number of steps in a row: double it. If that's too much, only one more step is skipped.
 
-### Exercise 10.4 · A loss scaler &nbsp; ★★★ &nbsp; 20 minutes
+### Exercise 10.4 · A loss scaler &nbsp; ★★★ &nbsp; 18 minutes
 
 Write the class `LossScaler(factor, growth_interval)`. It has two attributes: `factor`, the current factor, a float; and
 `good_steps`, the number of successful steps in a row since the factor last changed, 0 at first.

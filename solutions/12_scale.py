@@ -175,7 +175,7 @@ guess = None  # bytes, with two ranks
 
 # %% [markdown]
 r"""
-### Exercise 12.1 · What a ring sends, and how long it takes &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
+### Exercise 12.1 · What a ring sends, and how long it takes &nbsp; ★★☆ &nbsp; essential &nbsp; 12 minutes
 
 Write two functions. `collective` is `"all_reduce"`, `"reduce_scatter"` or `"all_gather"`. `size` is the number of bytes
 in the whole vector: for `all_reduce` and `reduce_scatter` the one that each rank puts in, for `all_gather` the one that

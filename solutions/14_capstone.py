@@ -214,7 +214,7 @@ twice as many in the backward pass. (By convention, we also count the half of th
 the scores that a fused backward pass recomputes.) Norms, GELU and softmax aren't matrix products, so they aren't
 counted.
 
-### Exercise 14.1 · Parameters, and FLOPs per token &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
+### Exercise 14.1 · Parameters, and FLOPs per token &nbsp; ★★☆ &nbsp; essential &nbsp; 12 minutes
 
 Write `plan_work(layers, width, context, vocabulary)`. It returns a dict with the number of `"parameters"` and the
 `"FLOPs per token"` of the forward and backward pass together. Both must be exact integers.
@@ -520,7 +520,7 @@ class Block(nn.Module):
 
 # %% [markdown]
 r"""
-### Exercise 14.4 · The whole model &nbsp; ★★☆ &nbsp; essential &nbsp; 20 minutes
+### Exercise 14.4 · The whole model &nbsp; ★★☆ &nbsp; essential &nbsp; 18 minutes
 
 Write the model, `Transformer(vocabulary, context, width, blocks)`. It has two tables, `tokens` (the token embedding)
 and `places` (the positional embedding), both `nn.Embedding`; the `blocks` that it's given (any iterable of modules: a
