@@ -951,9 +951,14 @@ def release(
     known = ClassFolder(class_folder or Path())
     chosen = [known.source(name) for name in sorted({*(lectures or ())}) if _one_of(class_folder, name)]
     with _plain_errors():
-        own = _own(class_folder) if class_folder else None
+        if class_folder:
+            known.require()
+            due.read(known, "")  # a damaged class.toml may name a folder that we don't see
+        own = known.own if class_folder else None
         made = make_release(folder or project.BUILD, chosen if lectures or no_notebooks else None, own)
         console.print(f"{made}", highlight=False, soft_wrap=True)
+        if class_folder and own is None:
+            _say(f"Only the course's lectures: {class_folder / SETTINGS} names no folder with others")
 
 
 @app.command()
