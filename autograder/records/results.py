@@ -103,8 +103,8 @@ def standing(folder: ClassFolder, lecture_name: str, student: str, handed_in: Ha
     """A student's state: that of the stored result, or else queued, or else not submitted.
 
     A damaged result doesn't count, and a note says so. Another note names what was handed in instead of the notebook,
-    so that nobody takes *not submitted* for nothing at all. The submission is read only if it matters and the caller hasn't
-    read it.
+    so that nobody takes *not submitted* for nothing at all. The submission is read only if it matters and the caller
+    hasn't read it.
     """
     notes: tuple[str, ...] = ()
     try:

@@ -25,7 +25,7 @@ FIRST = source.read(project.SOLUTIONS / f"{NAME}.py").exercises[0].name
 
 
 def commands() -> list[list[str]]:
-    """The page's commands in its order: the lines of each block, and each one that stands in a sentence or the table."""
+    """The page's commands in its order: the lines of each block, and each one in a sentence or the table."""
     found = re.finditer(r"```(\w*)\n(.*?)```|`(course [^`]*)`", PAGE, re.DOTALL)
     return [[one[3]] if one[3] else one[2].splitlines() for one in found if one[3] or one[1] == "sh"]
 
