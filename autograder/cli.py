@@ -156,9 +156,15 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
         course.require_submissions(lecture_name)
         students = roster.of(course, lecture_name, roster_file)
         handed_in = {name: course.read(name, lecture_name) for name in students}
-        # A student with a folder, but with nothing in it by the name that is graded, wants a look too.
-        there = [each for name, each in handed_in.items() if not each.nothing or course.instead(name, lecture_name)]
-        read = [submission.parse(each, problems) for each in there]
+        read = []
+        for name, each in handed_in.items():
+            if not each.nothing:
+                read.append(submission.parse(each, problems))
+            elif there := course.instead(name, lecture_name):  # nothing by the name that is graded
+                problem = f"there is no such notebook; there is {', '.join(there[:5])}"
+                remedy = f"rename it to {lecture_name}.ipynb if it is the notebook; otherwise ask the student for that"
+                finding = submission.Finding(each.path, problem, remedy)
+                read.append(submission.Submission(each.path, (), (finding,)))
         left_out = roster.left_out(course, lecture_name)
     untouched = {one.path: _untouched(one, problems) for one in read}
     findings = [finding for one in read for finding in one.findings]
@@ -957,9 +963,14 @@ def release(
     known = ClassFolder(class_folder or Path())
     chosen = [known.source(name) for name in sorted({*(lectures or ())}) if _one_of(class_folder, name)]
     with _plain_errors():
-        own = _own(class_folder) if class_folder else None
+        if class_folder:
+            known.require()
+            due.read(known, "")  # a damaged class.toml may name a folder that we don't see
+        own = known.own if class_folder else None
         made = make_release(folder or project.BUILD, chosen if lectures or no_notebooks else None, own)
         console.print(f"{made}", highlight=False, soft_wrap=True)
+        if class_folder and own is None:
+            _say(f"Only the course's lectures: {class_folder / SETTINGS} names no folder with others")
 
 
 @app.command()
