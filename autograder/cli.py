@@ -116,7 +116,9 @@ def init(
     have changed.
     """
     with _plain_errors():
-        lectures = build.course_directory(folder, ClassFolder(folder).lectures, seed=None, course_id=course_id)
+        paths = ClassFolder(folder).lectures
+        build.require_current(map(source.read, paths))
+        lectures = build.course_directory(folder, paths, seed=None, course_id=course_id)
         for lecture in lectures:
             console.print(f"{folder}/source/{lecture.name}", highlight=False)
         _draw_inputs(ClassFolder(folder), lectures)

@@ -11,7 +11,7 @@ import json
 import math
 import statistics
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -111,12 +111,12 @@ def rubric(lecture_name: str, cells: Cells, code: str) -> Rubric:
     return rubric.in_full(visible, agree)
 
 
-def digest(spec: Spec) -> str:
+def digest(path: Path, cells: Cells) -> str:
     """A hash of what a check is made from: the exercise's file without its test programs, and a part of its lecture.
 
     So adding a wrong answer doesn't regrade any class.
     """
-    parts = [making(spec.path.read_text(encoding="utf-8")), spec.cells.setup, spec.cells.solution]
+    parts = [making(path.read_text(encoding="utf-8")), cells.setup, cells.solution]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
@@ -178,7 +178,12 @@ def visible_check(spec: Spec) -> Check:
                     mistakes[number] = _storable(does)
             cases.append(Case(case.args, case.kwargs, want, case.says, mistakes))
         requirements.append(_requirement(spec, promise, cases))
-    check = Check(spec.cells.name, tuple(requirements), tuple(program.note for program in spec.mistakes), digest(spec))
+    check = Check(
+        spec.cells.name,
+        tuple(requirements),
+        tuple(program.note for program in spec.mistakes),
+        digest(spec.path, spec.cells),
+    )
     if (size := len(check.pack())) > SIZE_LIMIT:
         raise CheckError(f"{spec.path}: students would get {size:,} bytes, at most {SIZE_LIMIT:,} are allowed\n"
                          "  → make the visible cases smaller")  # fmt: skip
@@ -194,7 +199,12 @@ def _storable(does: Outcome) -> Outcome:
     return {part: short if held is value else held for part, held in does.items()}
 
 
-def _requirement(spec: Spec, promise: Promise, cases: Iterable[Case]) -> Requirement:
+def _requirement(spec: Spec, promise: Promise, cases: Sequence[Case]) -> Requirement:
+    if cases and all(isinstance(case.expected["value"], Raised) for case in cases):
+        raise CheckError(
+            f"{spec.path}: {promise.text!r}: the reference raises in every case, at first "
+            f"{cases[0].expected['value']}\n  → mend it, or add a case in which it returns something"
+        )
     target = promise.target or spec.cells.name
     kept = []
     for case in cases:
@@ -216,12 +226,12 @@ def hidden_check(spec: Spec, seed: int, drawn: int = DRAWN) -> Check:
         wanted = expected(spec, promise, cases, right)
         made = [Case(case.args, case.kwargs, want, case.says) for case, want in zip(cases, wanted, strict=True)]
         requirements.append(_requirement(spec, promise, made))
-    return Check(spec.cells.name, tuple(requirements), (), digest(spec))
+    return Check(spec.cells.name, tuple(requirements), (), digest(spec.path, spec.cells))
 
 
 def hidden(spec: Spec, seed: int = 0) -> bytes:
     """The cases that ``seed`` draws, packed. They're stored in build/, so use this only with the tests' seeds."""
-    path = BUILD / "hidden" / f"{spec.cells.name}-{digest(spec)}-{seed}.check"
+    path = BUILD / "hidden" / f"{spec.cells.name}-{digest(spec.path, spec.cells)}-{seed}.check"
     if not path.is_file():
         content = hidden_check(spec, seed).pack()
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -265,7 +275,7 @@ def draw(promise: Promise, count: int, seed: int) -> list[Given]:
 
 def stale(spec: Spec) -> bool:
     """Whether the students' check was made from something else."""
-    return made_from(folder_of(spec) / f"{spec.cells.name}.check") != digest(spec)
+    return made_from(folder_of(spec) / f"{spec.cells.name}.check") != digest(spec.path, spec.cells)
 
 
 def write(folder: Path, check: Check) -> Path:

@@ -26,7 +26,7 @@ from traitlets.config.loader import PyFileConfigLoader
 from typer.testing import CliRunner
 
 from autograder import cli, project
-from autograder.authoring import build, release
+from autograder.authoring import build, colab, release
 from autograder.grading import source
 from autograder.records import grade
 from autograder.records.folder import ClassFolder
@@ -201,24 +201,62 @@ BREAKS: dict[str, Callable[[str], str]] = {
 }  # fmt: skip
 
 
-# What builds takes references as they are: a wrong one is found by `course check`, and by the tests before that.
-@pytest.mark.parametrize(
-    ("command", "broken"),
-    [("check", each) for each in BREAKS]
-    + [(each, broken) for each in ("notebooks", "init", "release") for broken in ("empty", "no_checks")],
-)
+ARGUMENTS = {
+    "check": [NAME, EXERCISES[0].name, "--draws", "20"],
+    "notebooks": [],
+    "init": ["FOLDER"],
+    "release": ["FOLDER"],
+    "colab": ["FOLDER", "--repository", "owner/name", "--commit", "0"],
+}
+
+
+def copied_course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[str], str]) -> None:
+    """Make the commands work on a copy of one lecture, changed, and of all checks."""
+    solutions, made = tmp_path / "solutions", Path(shutil.copytree(project.CHECKS, tmp_path / "checks"))
+    solutions.mkdir()
+    text = LECTURE.path.read_text(encoding="utf-8")
+    changed = change(text)
+    assert changed != text
+    (solutions / f"{NAME}.py").write_text(changed, encoding="utf-8")
+    for module in (project, build, release, colab):
+        monkeypatch.setattr(module, "SOLUTIONS", solutions)
+    for module in (project, build, source):
+        monkeypatch.setattr(module, "CHECKS", made)
+    for page in ("COVERAGE", "TEACHING"):
+        monkeypatch.setattr(project, page, tmp_path / page)
+
+
+@pytest.mark.parametrize("broken", BREAKS)
+@pytest.mark.parametrize("command", ARGUMENTS)
 def test_no_broken_lecture_is_built_or_found_to_be_right(
     command: str, broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    solutions = tmp_path / "solutions"
-    solutions.mkdir()
-    text = BREAKS[broken](LECTURE.path.read_text(encoding="utf-8"))
-    assert text != LECTURE.path.read_text(encoding="utf-8")
-    (solutions / f"{NAME}.py").write_text(text, encoding="utf-8")
-    for module in (project, build, release):
-        monkeypatch.setattr(module, "SOLUTIONS", solutions)
-    arguments = {"check": [NAME, EXERCISES[0].name, "--draws", "20"], "notebooks": []}.get(
-        command, [str(tmp_path / "x")]
-    )
+    copied_course(tmp_path, monkeypatch, BREAKS[broken])
+    if command == "notebooks":  # it refuses before it writes notebooks into the project
+        monkeypatch.setattr(build, "students_notebooks", lambda **_: pytest.fail("it built them"))
+    arguments = [str(tmp_path / "x") if each == "FOLDER" else each for each in ARGUMENTS[command]]
     ran = CliRunner().invoke(cli.app, [command, *arguments])
-    assert ran.exit_code == 1, ran.output
+    assert ran.exit_code == 1 and isinstance(ran.exception, SystemExit), (ran.output, ran.exception)
+
+
+def test_a_class_that_has_its_hidden_cases_is_not_prepared_again_from_a_broken_reference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "class"
+    give_cases(folder)
+    copied_course(tmp_path, monkeypatch, BREAKS["error"])
+    ran = CliRunner().invoke(cli.app, ["init", str(folder)])
+    assert ran.exit_code == 1 and f"{NAME} {EXERCISES[0].name}" in " ".join(ran.output.split()), ran.output
+    assert not (folder / "source").exists()
+
+
+def test_a_reference_that_differs_from_what_its_check_was_made_from_is_not_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied_course(
+        tmp_path, monkeypatch, lambda text: text.replace("### END SOLUTION", "# as before\n    ### END SOLUTION", 1)
+    )
+    ran = CliRunner().invoke(cli.app, ["release", str(tmp_path / "x")])
+    said = " ".join(ran.output.split())
+    assert ran.exit_code == 1 and f"{NAME} {EXERCISES[0].name}" in said and "course notebooks" in said, said
+    assert EXERCISES[1].name not in said
