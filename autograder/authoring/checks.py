@@ -11,7 +11,7 @@ import json
 import math
 import statistics
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -178,16 +178,19 @@ def visible_check(spec: Spec) -> Check:
                     mistakes[number] = _storable(does)
             cases.append(Case(case.args, case.kwargs, want, case.says, mistakes))
         requirements.append(_requirement(spec, promise, cases))
-    check = Check(
-        spec.cells.name,
-        tuple(requirements),
-        tuple(program.note for program in spec.mistakes),
-        digest(spec.path, spec.cells),
-    )
+    check = _check(spec, requirements, tuple(program.note for program in spec.mistakes))
     if (size := len(check.pack())) > SIZE_LIMIT:
         raise CheckError(f"{spec.path}: students would get {size:,} bytes, at most {SIZE_LIMIT:,} are allowed\n"
                          "  → make the visible cases smaller")  # fmt: skip
     return check
+
+
+def _check(spec: Spec, requirements: list[Requirement], mistakes: tuple[str, ...] = ()) -> Check:
+    """A check of these requirements. Raises :class:`CheckError` if the reference never returns anything."""
+    values = [case.expected["value"] for requirement in requirements for case in requirement.cases]
+    if values and all(isinstance(value, Raised) for value in values):
+        raise CheckError(f"{spec.path}: the reference raises an error in every case ({values[0]})\n  → mend it")
+    return Check(spec.cells.name, tuple(requirements), mistakes, digest(spec.path, spec.cells))
 
 
 def _storable(does: Outcome) -> Outcome:
@@ -199,12 +202,7 @@ def _storable(does: Outcome) -> Outcome:
     return {part: short if held is value else held for part, held in does.items()}
 
 
-def _requirement(spec: Spec, promise: Promise, cases: Sequence[Case]) -> Requirement:
-    if cases and all(isinstance(case.expected["value"], Raised) for case in cases):
-        raise CheckError(
-            f"{spec.path}: {promise.text!r}: the reference raises in every case, at first "
-            f"{cases[0].expected['value']}\n  → mend it, or add a case in which it returns something"
-        )
+def _requirement(spec: Spec, promise: Promise, cases: Iterable[Case]) -> Requirement:
     target = promise.target or spec.cells.name
     kept = []
     for case in cases:
@@ -226,7 +224,7 @@ def hidden_check(spec: Spec, seed: int, drawn: int = DRAWN) -> Check:
         wanted = expected(spec, promise, cases, right)
         made = [Case(case.args, case.kwargs, want, case.says) for case, want in zip(cases, wanted, strict=True)]
         requirements.append(_requirement(spec, promise, made))
-    return Check(spec.cells.name, tuple(requirements), (), digest(spec.path, spec.cells))
+    return _check(spec, requirements)
 
 
 def hidden(spec: Spec, seed: int = 0) -> bytes:

@@ -426,7 +426,8 @@ def _take_over(folder: ClassFolder, lecture: Lecture, book: Any, copy_of: Any) -
     if to_look and to_look <= asked and not any(flagged.get(name) for name in to_look):
         change("", reviewed=True, notes=tuple(before["notes"]))
     for name in to_look:
-        cells[name] |= {"flagged": bool(flagged.get(name)), "asked": False}
+        if not flagged.get(name):
+            cells[name] |= {"flagged": False, "asked": False}
     last = decisions.latest(known)
     made = [each for name, each in new.items() if name not in last or replace(last[name], when=each.when) != each]
     for each in made:

@@ -137,6 +137,31 @@ def by_course_verify(course: Path) -> dict[str, float]:
     return found
 
 
+def by_course_collect(course: Path) -> dict[str, float]:
+    """Collected as everybody's repositories, then graded: a file arrives as it was handed in."""
+    handed_in, collected = course.parent / "repositories", course.parent / "collected"
+    for name in notebooks():
+        folder = handed_in / f"lecture-{name}"
+        folder.mkdir(parents=True)
+        shutil.copy(project.notebook_path(course / "submitted" / name, NAME), folder)
+    collected.mkdir()
+    shutil.copy(course / "roster.csv", collected)
+    shutil.copytree(course / "hidden", collected / "hidden")
+    said = run("collect", str(collected), NAME, str(handed_in))
+    assert f"{len(notebooks())} new attempts" in said and " 0 not matched" in " ".join(said.split()), said
+    grade.grade_class(ClassFolder(collected), NAME, workers=0, limits=LIMITS, database=None)
+    return by_course_grade(collected)
+
+
+def by_course_interview(course: Path) -> dict[str, float]:
+    """A talk that begins with what the answer does right is for those who have one."""
+    run("interview", str(course), NAME)
+    page = (course / "interviews" / f"{NAME}.html").read_text(encoding="utf-8")
+    about = dict(re.findall(r'<h2 class="name">(\w+)</h2>(.*?)</section>', page, re.DOTALL))
+    assert {"right", "stub", "error"} <= about.keys()
+    return {name: WHOLE * (" does this: " in about.get(name, "")) for name in notebooks()}
+
+
 def by_nbgrader(course: Path) -> dict[str, float]:
     """`nbgrader autograde`, `generate_feedback` and `export`."""
     with pytest.MonkeyPatch.context() as patch:
@@ -170,7 +195,7 @@ def by_validate(course: Path) -> dict[str, float]:
 
 COMMANDS = [
     by_course_grade, by_course_show, by_course_feedback, by_course_report, by_course_export,
-    by_course_export_to_others, by_course_verify, by_validate, by_nbgrader,
+    by_course_export_to_others, by_course_verify, by_course_collect, by_course_interview, by_validate, by_nbgrader,
 ]  # fmt: skip
 
 
