@@ -336,6 +336,8 @@ def test_confirming_one_of_two_old_values_leaves_the_other_to_be_confirmed(cours
             book.db.commit()
         gradebook.take_over(course.folder, LECTURE)
         assert course.stands("ada").state is state
+        last = [each for each in course.records("ada") if each.exercise == exercise.name][-1]
+        assert (last.points, last.key) == (0.5, "key of a2")
 
 
 class Handler:
