@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import sys
 import webbrowser
@@ -27,6 +28,7 @@ from autograder.grading.exercises import ProblemSet
 from autograder.grading.marks import Result, State, counts
 from autograder.grading.text import NOTES_LIMIT, clean, folded, one_line
 from autograder.inside.limits import Limits
+from autograder.inside.names import defined
 from autograder.project import source_path
 from autograder.records import decisions, due, results, roster
 from autograder.records.export import Format
@@ -118,7 +120,9 @@ def init(
     have changed.
     """
     with _plain_errors():
-        lectures = build.course_directory(folder, ClassFolder(folder).lectures, seed=None, course_id=course_id)
+        paths = ClassFolder(folder).lectures
+        build.require_current(map(source.read, paths))
+        lectures = build.course_directory(folder, paths, seed=None, course_id=course_id)
         for lecture in lectures:
             console.print(f"{folder}/source/{lecture.name}", highlight=False)
         _draw_inputs(ClassFolder(folder), lectures)
@@ -147,8 +151,9 @@ def _draw_inputs(course: ClassFolder, lectures: list[source.Lecture]) -> None:
 def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = None) -> None:
     """List broken submissions and what's wrong with them.
 
-    Run this before `nbgrader autograde`; `course grade` reports the same. Changes nothing. Exits with 1 if one needs
-    attention.
+    Run this before `nbgrader autograde`; `course grade` reports the same. Changes nothing and runs no code, so it can't
+    tell whether an answer is right. Exits with 1 if a submission needs attention: it's damaged, or has no answer at
+    all.
     """
     with _plain_errors():
         course = ClassFolder(folder)
@@ -166,30 +171,48 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
                 finding = submission.Finding(each.path, problem, remedy)
                 read.append(submission.Submission(each.path, (), (finding,)))
         left_out = roster.left_out(course, lecture_name)
-    untouched = {one.path: _untouched(one, problems) for one in read}
-    findings = [finding for one in read for finding in one.findings]
     remarks: list[str] = []
-    for one in read:  # a notebook may have a hundred thousand odd cells
-        remarks += map(str, one.findings[:NOTES_LIMIT])
+    wanted = unfinished = 0
+    for one in read:
+        where, open_ = one_line(str(one.path)), _unanswered(one, problems)
+        remarks += map(str, one.findings[:NOTES_LIMIT])  # a notebook may have a hundred thousand odd cells
         if more := len(one.findings[NOTES_LIMIT:]):
-            remarks.append(f"{one_line(str(one.path))}: {more:,} findings more")
-        if names := untouched[one.path]:
-            remarks.append(f"{one_line(str(one.path))}: as handed out, or missing: the cells of {', '.join(names)}")
+            remarks.append(f"{where}: {more:,} findings more")
+        if nothing := len(open_) == len(problems.exercises) + len(problems.questions):
+            remarks.append(f"{where}: it has no answer at all\n  → ask whether it's the right file")
+        elif open_:
+            remarks.append(f"{where}: no answer to {', '.join(open_)}")
+        wanted += bool(one.findings or nothing)
+        unfinished += bool(open_)
     for remark in [*remarks, *left_out]:
         _say(remark)
-    wanted, unfinished = len({f.path for f in findings}), sum(map(bool, untouched.values()))
     _say(
-        f"{len(read)} submissions, {wanted} of them want a look; {unfinished} leave exercises unanswered. No code was "
-        "run: `course grade` says what they earn"
+        f"{len(read)} submissions: {wanted} of them need attention, {unfinished} leave exercises unanswered. No code "
+        "was run, so none of the answers is known to be right: `course grade` says what they earn"
     )
-    if findings or left_out:
+    if wanted or left_out:
         raise typer.Exit(1)
 
 
-def _untouched(one: submission.Submission, problems: ProblemSet) -> list[str]:
-    """The exercises whose cells are still the ones that were handed out, or are gone."""
+def _unanswered(one: submission.Submission, problems: ProblemSet) -> list[str]:
+    """The exercises that no cell can answer, and the questions whose cells are as handed out, or gone.
+
+    A cell can answer an exercise if it isn't as handed out and has a name that the solution defines, other than in a
+    call. Only the text is looked at, because what students write isn't parsed outside a sandbox.
+    """
+    ours = {cell.plain.strip() for cell in problems.cells}
+    texts = [cell.text for cell in one.cells if cell.plain.strip() not in ours and not cell.name.startswith("test_")]
     answers = one.answers(problems)
-    return [each.name for each in problems.exercises if answers.get(each.name, each.stub).strip() == each.stub.strip()]
+    open_ = []
+    for exercise in problems.exercises:
+        names = "|".join(sorted(defined(exercise.solution)))
+        pattern = re.compile(rf"\b(?:def|class)\s+(?:{names})\b|\b(?:{names})\b(?!\s*\()")
+        if not any(map(pattern.search, texts)):
+            open_.append(exercise.name)
+    for each in problems.questions:  # a task is answered anywhere
+        if not each.task and answers.get(each.name, each.text).strip() == each.text.strip():
+            open_.append(each.name)
+    return open_
 
 
 @app.command()
