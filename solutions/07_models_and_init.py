@@ -119,7 +119,8 @@ r"""
 > **Trap: too early.** Before `super().__init__()` has run, a module can't register anything, and PyTorch raises an
 > error if you try.
 
-A **buffer** is a registered tensor that moves with its model, but isn't a parameter and isn't trained. Here are all seven:
+A **buffer** is a registered tensor that moves with its model, but isn't a parameter and isn't trained. Here are all
+seven:
 
 | assigned to `self` | trained | moved | saved |
 |---|---|---|---|
