@@ -385,8 +385,7 @@ assert in_mixed["activations"] > sum(in_mixed.values()) / 2
 
 # %% [markdown]
 r"""
-Mixed precision saves less than half of the activations' bytes, and no other memory. How much time it saves depends on
-your device.
+Apart from activations, mixed precision saves no memory. How much time it saves depends on your device.
 
 ### Seconds
 
@@ -1504,10 +1503,10 @@ plots.show(
 r"""
 We didn't change a single line of the model. On an A100, an H100 or a B200, the peak in `bfloat16` is more than ten
 times the peak in `float32` (lecture 05). How much of that factor you get depends on the width: the work that can be
-fused grows with $d$, and the work of the matrix products grows with $d^2$. On a CPU there's little to gain, and a step
-in `bfloat16` may be slower than one in `float32` even where the ceiling of `bfloat16` is higher. On a CPU, all
-fractions are relative to the higher of the two ceilings. If that's the ceiling of `bfloat16`, even a good step in
-`float32` reaches only a small fraction of it.
+fused grows with $d$, and the work of the matrix products grows with $d^2$. On a CPU, a step in `bfloat16` may be slower
+than one in `float32` even where the ceiling of `bfloat16` is higher. There, all fractions are relative to the higher of
+the two ceilings. If that's the ceiling of `bfloat16`, even a good step in `float32` reaches only a small fraction of
+it.
 
 *Try it yourself:* which of the fractions fall if you halve the width, and which don't?
 
