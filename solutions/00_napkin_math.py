@@ -871,7 +871,7 @@ We can put a price on each resource:
 """
 
 # %%
-assert [round(price / rent, 2) for price in (cheap, dear)] == [0.68, 1.73]
+assert [round(price / rent, 2) for price in (cheap, dear)] == [0.67, 1.72]
 
 hours, price = (
     FACTS["DeepSeek-V3 GPU-hours"].value,
