@@ -92,7 +92,9 @@ def curves(
     return fig
 
 
-def predicted_vs_measured(rows: Sequence[tuple[str, float, float, str]], *, title: str | None = None) -> Figure:
+def predicted_vs_measured(
+    rows: Sequence[tuple[str, float, float, str]], *, against: str = "measured", title: str | None = None
+) -> Figure:
     """Draw predictions beside measurements, on a log axis for each unit, with their ratio.
 
     With more than 20 rows, they're drawn closer together so that the figure fits on a screen.
@@ -100,6 +102,7 @@ def predicted_vs_measured(rows: Sequence[tuple[str, float, float, str]], *, titl
     Args:
         rows: ``(label, predicted, measured, unit)``, such as ``("2·B·D·K", 1.4e10, 1.4e10, "FLOPs")``. Numbers in B, s,
             FLOP and units made of these get decimal prefixes (GB = 1e9 B); others don't.
+        against: What the legend and the columns call the numbers that aren't predicted, such as "published".
         title: The finding; by default how far off the worst prediction was.
 
     Raises:
@@ -129,7 +132,7 @@ def predicted_vs_measured(rows: Sequence[tuple[str, float, float, str]], *, titl
     title_lines = wrap_title(title, width)
     head = 0.2 + 0.24 * len(title_lines) + 0.36
     height = head + sum(sum(h) + axis_room for h in row_height) + 0.2
-    columns = {"predicted": 1.15, "measured": 2.15, "measured ÷\npredicted": 3.2}  # right edges, from the axes'
+    columns = {"predicted": 1.15, against: 2.15, f"{against} ÷\npredicted": 3.2}  # right edges, from the axes'
 
     with styled():
         fig = Figure(figsize=(width, height))
@@ -164,7 +167,7 @@ def predicted_vs_measured(rows: Sequence[tuple[str, float, float, str]], *, titl
                 for name, edge in columns.items():
                     above: dict[str, Any] = {"xycoords": "axes fraction", "alpha": 0.75}
                     note(ax, name, (1, 1), (edge * 72, 3), ha="right", va="bottom", **above)
-        legend(fig, measured=True, predicted=True, markers=("o", "D"))
+        legend(fig, measured=True, predicted=True, markers=("o", "D"), names=(against, "predicted"))
     return fig
 
 

@@ -602,6 +602,12 @@ def test_predicted_vs_measured_has_an_axis_per_unit_and_writes_the_ratio() -> No
     assert "Furthest off: d, by a factor of 10" in words
 
 
+def test_numbers_that_nobody_measured_are_not_called_measured() -> None:
+    words = texts(plots.predicted_vs_measured([("x", 4e9, 6e9, "B")], against="published", title="Close"))
+    assert {"predicted", "published", "published ÷\npredicted"} <= set(words)
+    assert not any("measured" in text for text in words)
+
+
 def test_many_predictions_stay_on_one_screen() -> None:
     assert CHARTS["predicted, many rows"]().get_figheight() < 9.5  # inches; loosely set, 40 rows take 16
 
