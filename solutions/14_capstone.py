@@ -1495,6 +1495,14 @@ of_what = "bfloat16 peak" if promised else "measured ceiling"
 finding = f"A training step, from {first:.1%} to {best:.1%} of the {of_what}"
 if best == first:
     finding = f"Nothing is faster here than plain float32: {first:.1%} of the {of_what}"
+finding = timing.conclusion(
+    finding,
+    {
+        f"no step is above the {of_what}": best <= 1.1,
+        "twice the batch takes no longer per token": shares.get("twice the batch", best)
+        > 0.7 * shares.get("bfloat16", 0.0),
+    },
+)
 plots.show(
     plots.mfu_ladder(shares, title=finding, of=of_what),
     alt=f"{finding}, with one change after another.",
@@ -1521,9 +1529,13 @@ units = {"parameters": "parameters", "FLOPs per token": "FLOPs", "seconds": "s"}
 rows = [(kind, plan, measured[kind], units.get(kind, "B")) for kind, plan in planned.items()]
 rows.append(("the baseline, and the loss", baseline, final_loss, "nats per byte"))
 exactly = sum(measured[kind] == planned[kind] for kind in planned)
+in_time = timing.conclusion(
+    f"Time: {run_seconds / planned_seconds - 1:+.0%}",
+    {"the time is within 20% of the plan": "seconds" not in off},
+)
 finding = (
     f"A Transformer, planned and trained: {exactly} of {len(planned)} numbers to the last digit, "
-    f"time {run_seconds / planned_seconds - 1:+.0%}, and {1 - final_loss / baseline:.0%} below the baseline"
+    f"and {1 - final_loss / baseline:.0%} below the baseline. {in_time}"
 )
 plots.show(
     plots.predicted_vs_measured(rows, title=finding),
