@@ -86,9 +86,14 @@ def show(
             drawing.text((x(low) + x(high)) / 2, y.start - 6, label, anchor="middle", look="quiet", key=f"zone {label}")
     drawing.line([(x(ridge), y(peak)), (x(ridge), y.start)], "context", width=1, dashes="3 4", key="ridge")
     drawing.text(x(ridge) + 4, y(peak) - 8, f"{readable(peak, 'FLOP/s')}", anchor="end", key="peak")
-    for label, at, reached in measured:
-        drawing.circle(x(at), y(reached), 5, "measured edged", tip=f"{label}: {readable(reached, 'FLOP/s')} measured")
-        drawing.text(x(at) + 8, y(reached) + 14, label, size=11)
+    dots = [(x(at), y(reached)) for _, at, reached in measured]
+    for (label, _, reached), (across, down) in zip(measured, dots, strict=True):
+        drawing.circle(across, down, 5, "measured edged", tip=f"{label}: {readable(reached, 'FLOP/s')} measured")
+    grid = [left + (right - left) * i / 80 for i in range(81)]
+    roof = [(across, y(min(peak, x.value(across) * bandwidth))) for across in grid]
+    avoid = [(px - r, py - r, px + r, py + r) for places, r in ((dots, 6), (roof, 9)) for px, py in places]
+    for (label, *_), (across, down) in zip(measured, dots, strict=True):
+        drawing.label(across, down, label, within=(left + 3, y.end, right, y.start - 2), avoid=avoid)
     drawing.line([(x(intensity), y(rate)), (x(intensity), y.start)], "highlight", width=1, key="drop")
     drawing.handle(
         x(intensity), y(rate), sets="point", within=(left, 0, right, height), label="drag along the roof: m follows"
