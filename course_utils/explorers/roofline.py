@@ -80,13 +80,18 @@ def show(
         drawing, x, y, xlabel="arithmetic intensity, FLOP/B", ylabel="FLOP/s",
         xwords=power, ywords=power,
     )  # fmt: skip
+    dots = [(x(at), y(reached)) for _, at, reached in measured]
     for low, high, look, label in ((x.low, ridge, "data", "memory-bound"), (ridge, x.high, "compute", "compute-bound")):
         drawing.line([(x(v), y(min(peak, v * bandwidth))) for v in (low, high)], look, width=3, key=f"roof {label}")
-        if x(high) - x(low) > wide(label) + 10:
-            drawing.text((x(low) + x(high)) / 2, y.start - 6, label, anchor="middle", look="quiet", key=f"zone {label}")
+        room = x(high) - x(low) - wide(label) - 10
+        if room > 0:
+            covered = [across for across, down in dots if down > y.start - 24]
+            spots = [(x(low) + x(high) + side * room) / 2 for side in (0, 1, -1)]
+            free = (spot for spot in spots if all(abs(spot - each) > wide(label) / 2 + 6 for each in covered))
+            if (spot := next(free, None)) is not None:
+                drawing.text(spot, y.start - 6, label, anchor="middle", look="quiet", key=f"zone {label}")
     drawing.line([(x(ridge), y(peak)), (x(ridge), y.start)], "context", width=1, dashes="3 4", key="ridge")
     drawing.text(x(ridge) + 4, y(peak) - 8, f"{readable(peak, 'FLOP/s')}", anchor="end", key="peak")
-    dots = [(x(at), y(reached)) for _, at, reached in measured]
     for (label, _, reached), (across, down) in zip(measured, dots, strict=True):
         drawing.circle(across, down, 5, "measured edged", tip=f"{label}: {readable(reached, 'FLOP/s')} measured")
     grid = [left + (right - left) * i / 80 for i in range(81)]
