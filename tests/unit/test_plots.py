@@ -602,6 +602,14 @@ def test_predicted_vs_measured_has_an_axis_per_unit_and_writes_the_ratio() -> No
     assert "Furthest off: d, by a factor of 10" in words
 
 
+def test_what_is_no_prediction_has_its_own_name_and_color() -> None:
+    rows = [("time", 1.0, 2.0, "s"), ("loss", 2.4, 2.1, "nats per byte")]
+    fig = plots.predicted_vs_measured(rows, others={"nats per byte": "baseline"}, title="A title")
+    assert {"predicted", "measured ÷\npredicted", "baseline", "measured ÷\nbaseline"} <= set(texts(fig))
+    (predicted,), (baseline,) = labeled(fig, "predicted time"), labeled(fig, "predicted loss")
+    assert (predicted.get_markeredgecolor(), baseline.get_markeredgecolor()) == (plots.PREDICTED, plots.CONTEXT)
+
+
 def test_many_predictions_stay_on_one_screen() -> None:
     assert CHARTS["predicted, many rows"]().get_figheight() < 9.5  # inches; loosely set, 40 rows take 16
 
