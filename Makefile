@@ -71,7 +71,7 @@ test: instructor
 	COURSE_KILLS=$${COURSE_KILLS:-24} $(PYTEST) -n 2 --leave-nothing -m hostile tests/grading || status=1; \
 	exit $$status
 
-# Every lecture in JupyterLab, light and dark, from top to bottom: build/screenshots.
+# Every lecture in JupyterLab, light and dark, in a wide and a narrow window, from top to bottom: build/screenshots.
 screenshots: instructor
 	@COURSE_SCREENSHOTS=build/screenshots $(BIN)/python -m pytest -q tests/browser/test_lectures.py -k top_to_bottom $(ARGS)
 	@echo build/screenshots

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,6 +129,24 @@ def benchmark(
     finally:
         if collector_was_on:
             gc.enable()
+
+
+def conclusion(finding: str, must_hold: Mapping[str, bool]) -> str:
+    """What timings show, as a figure's title: ``finding`` if they can be trusted, else that they were disturbed.
+
+    Args:
+        finding: what to conclude from the timings.
+        must_hold: what is true on any machine that does nothing else meanwhile (an order, a bound, a spread), in words
+            that follow "expected:", and whether it is true of these timings.
+
+    Example:
+        >>> conclusion("Twice the work takes 0.4 times as long", {"more work takes more time": False})
+        'Disturbed, probably by another program: measure again (expected: more work takes more time)'
+    """
+    broken = [what for what, holds in must_hold.items() if not holds]
+    if not broken:
+        return finding
+    return f"Disturbed, probably by another program: measure again (expected: {'; '.join(broken)})"
 
 
 def _time_with_clock(

@@ -13,6 +13,7 @@ matrices take up most of that space, and how long it takes to move them.
 """
 
 # %%
+import itertools
 import math
 
 import torch
@@ -448,10 +449,16 @@ line = [latency + size / bandwidth for size in copy_sizes]
 misses = [abs(says / took - 1) for says, took in zip(line, copy_seconds, strict=True)][fitted]
 print(f"the line misses the copies it was fitted to by at most {max(misses):.0%}")
 times = copy_sizes[-1] // copy_sizes[0], copy_seconds[-1] / copy_seconds[0]
-finding = f"{times[0]:,} times the bytes take {times[1]:,.0f} times as long"
-drawn = (
-    {"copies": line} if min(line) > 0 else {}
-)  # a disturbed measurement may give a useless line
+finding = timing.conclusion(
+    f"{times[0]:,} times the bytes take {times[1]:,.0f} times as long",
+    {
+        "a larger copy takes longer": all(  # up to noise: small ones may take equally long
+            larger > 0.7 * smaller for smaller, larger in itertools.pairwise(copy_seconds)
+        ),
+        "the fitted line lies above 0": min(line) > 0,
+    },
+)
+drawn = {"copies": line} if min(line) > 0 else {}
 plots.show(
     plots.curves(
         copy_sizes,

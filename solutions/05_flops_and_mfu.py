@@ -964,7 +964,20 @@ for kind, values in speeds.items():
         f"{kind} from {values[0] / top:.0%} to {max(values) / top:.0%} of its {of_what}"
     )
 
-finding = f"Size decides: {', '.join(findings)}".replace("torch.", "")
+usable = [  # without bfloat16 arithmetic, a CPU may be as slow at any size
+    kind for kind, values in speeds.items() if max(values) > max(speeds[torch.float32]) / 2
+]
+finding = timing.conclusion(
+    f"Size decides: {', '.join(findings)}".replace("torch.", ""),
+    {
+        f"n = {widths_tried[-1]:,} is faster than n = {widths_tried[0]}": all(
+            speeds[kind][-1] > speeds[kind][0] for kind in usable
+        ),
+        "no n is above the peak": all(
+            max(values) <= 1.05 * (peaks[kind] or math.inf) for kind, values in speeds.items()
+        ),
+    },
+)
 figure = plots.mfu_curve(
     widths_tried,
     {str(kind).removeprefix("torch."): values for kind, values in speeds.items()},
@@ -1374,7 +1387,17 @@ reconcile("FLOP/s of the large matmul, relative to the addition", guess, factor,
 # %% tags=["item-60", "item-97", "timed"]
 shares = {name: measured[name] / predicted[name] for name in measured}
 findings = [f"{name}: {share:.0%}" for name, share in shares.items()]
-finding = f"Reached, of the roof: {'; '.join(findings)}"
+finding = timing.conclusion(
+    f"Reached, of the roof: {'; '.join(findings)}",
+    {  # memory may give these two more than it gave the copy, which writes half of its bytes
+        "the addition reaches 50% to 150%": 0.5 <= shares["addition"] <= 1.5,
+        "matrix × vector reaches at most 200%": shares["matrix × vector"] <= 2,
+        "no matmul is above the flat roof": max(
+            rate for name, rate in measured.items() if name.startswith("matmul")
+        )
+        <= 1.1 * roof,
+    },
+)
 plots.show(
     plots.roofline(
         peaks[dtype],

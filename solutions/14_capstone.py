@@ -1003,13 +1003,14 @@ means = {
     for end in range(window, preset.steps + 1, window)
 }
 assert means[window] < losses[0]
-finding = f"From {losses[0]:.1f} to {final_loss:.2f} nats per byte; the restart leaves no trace"
+finding = f"From {losses[0]:.1f} to {final_loss:.2f} nats per byte, {1 - final_loss / baseline:.0%} below the baseline"
 plots.show(
     plots.loss_curves(
         {"training": means, "validation": held_out_losses},
         {"the baseline": {window: baseline, preset.steps: baseline}},
         events={"a new process": stop},
         names=("training, validation", "a table of counts"),
+        highlight=["validation"],
         ylabel="loss (nats per byte)",
         title=finding,
     ),
@@ -1126,7 +1127,8 @@ r"""
 rule that picks it. You've now written both forward passes of a Transformer, for training and for inference.
 
 Our rule draws from the predicted probabilities with a temperature (lecture 09) of 0.7, which makes likely bytes even
-more likely.
+more likely. The texts are printed side by side, so we shorten the gaps: longer runs of spaces to eight spaces, and
+several empty lines to one. A dot stands for a character that can't be printed.
 """
 
 
@@ -1144,7 +1146,7 @@ def draw(scores: Float[Tensor, "b vocabulary"], temperature: float = 0.7) -> Int
 
 
 def columns(texts: dict[str, str], width: int = 38) -> str:
-    """Texts side by side, under their names; at most eight spaces in a row and one empty line are shown."""
+    """Texts side by side, under their names, with at most eight spaces in a row and one empty line."""
     cut = []
     for name, text in texts.items():
         shown = re.sub(r" {9,}", 8 * " ", text)
@@ -1494,6 +1496,14 @@ of_what = "bfloat16 peak" if promised else "measured ceiling"
 finding = f"A training step, from {first:.1%} to {best:.1%} of the {of_what}"
 if best == first:
     finding = f"Nothing is faster here than plain float32: {first:.1%} of the {of_what}"
+finding = timing.conclusion(
+    finding,
+    {
+        f"no step is above the {of_what}": best <= 1.1,
+        "twice the batch takes no longer per token": shares.get("twice the batch", best)
+        > 0.7 * shares.get("bfloat16", 0.0),
+    },
+)
 plots.show(
     plots.mfu_ladder(shares, title=finding, of=of_what),
     alt=f"{finding}, with one change after another.",
@@ -1518,16 +1528,20 @@ Before you start a training run, can you say what it will take? Here's the plan 
 # %% tags=["timed", "folded"]
 units = {"parameters": "parameters", "FLOPs per token": "FLOPs", "seconds": "s"}
 rows = [(kind, plan, measured[kind], units.get(kind, "B")) for kind, plan in planned.items()]
-rows.append(("the baseline, and the loss", baseline, final_loss, "nats per byte"))
+rows.append(("validation loss", baseline, final_loss, "nats per byte"))
 exactly = sum(measured[kind] == planned[kind] for kind in planned)
+in_time = timing.conclusion(
+    f"Time: {run_seconds / planned_seconds - 1:+.0%}",
+    {"the time is within 20% of the plan": "seconds" not in off},
+)
 finding = (
     f"A Transformer, planned and trained: {exactly} of {len(planned)} numbers to the last digit, "
-    f"time {run_seconds / planned_seconds - 1:+.0%}, and {1 - final_loss / baseline:.0%} below the baseline"
+    f"and {1 - final_loss / baseline:.0%} below the baseline. {in_time}"
 )
 plots.show(
-    plots.predicted_vs_measured(rows, title=finding),
-    alt=f"{finding}. Parameters, FLOPs per token, four kinds of bytes, seconds and the loss, "
-    "predicted and measured.",
+    plots.predicted_vs_measured(rows, others={"nats per byte": "baseline"}, title=finding),
+    alt=f"{finding}. Parameters, FLOPs per token, four kinds of bytes and seconds, predicted and "
+    "measured, and the validation loss beside the baseline.",
 )
 
 # %% [markdown]

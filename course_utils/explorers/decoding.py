@@ -82,8 +82,9 @@ def show(panel: Panel, *, first: Mapping[str, Any]) -> Picture:
     drawing.line([(x(b), y(b / alone)) for b in (1, BATCHES[-1])], "context", width=1.5, dashes="3 4", key="free")
     label = BATCHES[-3] if panel.narrow else BATCHES[-2]
     drawing.text(
-        x(label), y(label / alone) - 8, "if more sequences cost nothing", anchor="end", look="quiet", key="free text"
-    )
+        x(label), max(y(label / alone) - 8, y.end + 12), "if more sequences cost nothing", anchor="end", look="quiet",
+        key="free text",
+    )  # fmt: skip
     drawing.line([(x(b), y(b / seconds(b))) for b in BATCHES], "data", width=3, key="rate")
     drawing.line([(x(batch), y(rate)), (x(batch), y.start)], "highlight", width=1, key="drop")
     drawing.handle(x(batch), y(rate), sets="point", within=(left, 0, right, _HEIGHT), label="drag to another batch")

@@ -15,6 +15,7 @@ from typing import TypeVar
 from course_utils.units import raised
 
 T = TypeVar("T", bound=float)
+Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 SIZE = 12.0  # of text
 _WIDTH = 0.56  # of a character, on average, in units of its size: sans-serif digits and small letters
@@ -29,6 +30,10 @@ def power(value: float) -> str:
 def wide(text: str, size: float = SIZE) -> float:
     """About how wide a text is."""
     return _WIDTH * size * len(text)
+
+
+def _overlap(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _number(value: float) -> str:
@@ -48,6 +53,7 @@ class Drawing:
         self._back: list[str] = []
         self._front: list[str] = []
         self._active = False
+        self._texts: list[Box] = []
 
     def shape(self, tag: str, text: str = "", *, tip: str = "", behind: bool = False, **attributes: object) -> None:
         """Any SVG element with a text in it, or with a ``tip``, which is shown while the mouse is over it.
@@ -138,6 +144,37 @@ class Drawing:
             font_size=None if size == SIZE else size, class_=f"t-{look}", font_weight="bold" if bold else None,
             transform=f"rotate(-90 {_number(x)} {_number(y)})" if turned else None, data_key=key,
         )  # fmt: skip
+        if not turned:
+            left = x - wide(text, size) * {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor]
+            self._texts.append((left, y - 0.8 * size, left + wide(text, size), y + 0.25 * size))
+
+    def label(
+        self, x: float, y: float, text: str, *, within: Box, avoid: Iterable[Box] = (), size: float = 11, key: str = ""
+    ) -> None:
+        """Text beside a point, at the nearest place ``within`` a box that's free of earlier texts and of ``avoid``.
+
+        If no place is free, earlier texts matter most. A text that isn't next to its point gets a line to it.
+        """
+        length, marks = wide(text, size), tuple(avoid)
+        best: tuple[int, float, float, Box] | None = None
+        for away in range(9, 100, 15):
+            for right, down in ((1, 1), (1, -1), (-1, 1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1)):
+                left = x + right * away - (0.5 - 0.5 * right) * length
+                middle = y + down * away
+                box = (left, middle - 0.6 * size, left + length, middle + 0.6 * size)
+                inside = within[0] <= box[0] and box[2] <= within[2] and within[1] <= box[1] and box[3] <= within[3]
+                cost = 100 * (not inside) + 10 * sum(_overlap(box, each) for each in self._texts)
+                cost += sum(_overlap(box, each) for each in marks)
+                if best is None or cost < best[0]:
+                    best = (cost, left, middle + 0.35 * size, box)
+            if best is not None and best[0] == 0:
+                break
+        assert best is not None
+        _, left, baseline, box = best
+        near = min(max(x, box[0]), box[2]), min(max(y, box[1]), box[3])
+        if math.dist(near, (x, y)) > 15:
+            self.line([(x, y), near], "context", width=1, key=f"{key} line" if key else "")
+        self.text(left, baseline, text, size=size, key=key)
 
     def glider(self, x: float, y: float, width: float, height: float, text: str, look: str, *, key: str) -> None:
         """A box with a text in it that travels as one, slowly enough for the eye to follow it to its new place."""

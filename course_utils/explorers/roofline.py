@@ -80,15 +80,25 @@ def show(
         drawing, x, y, xlabel="arithmetic intensity, FLOP/B", ylabel="FLOP/s",
         xwords=power, ywords=power,
     )  # fmt: skip
+    dots = [(x(at), y(reached)) for _, at, reached in measured]
     for low, high, look, label in ((x.low, ridge, "data", "memory-bound"), (ridge, x.high, "compute", "compute-bound")):
         drawing.line([(x(v), y(min(peak, v * bandwidth))) for v in (low, high)], look, width=3, key=f"roof {label}")
-        if x(high) - x(low) > wide(label) + 10:
-            drawing.text((x(low) + x(high)) / 2, y.start - 6, label, anchor="middle", look="quiet", key=f"zone {label}")
+        room = x(high) - x(low) - wide(label) - 10
+        if room > 0:
+            covered = [across for across, down in dots if down > y.start - 24]
+            spots = [(x(low) + x(high) + side * room) / 2 for side in (0, 1, -1)]
+            free = (spot for spot in spots if all(abs(spot - each) > wide(label) / 2 + 6 for each in covered))
+            if (spot := next(free, None)) is not None:
+                drawing.text(spot, y.start - 6, label, anchor="middle", look="quiet", key=f"zone {label}")
     drawing.line([(x(ridge), y(peak)), (x(ridge), y.start)], "context", width=1, dashes="3 4", key="ridge")
     drawing.text(x(ridge) + 4, y(peak) - 8, f"{readable(peak, 'FLOP/s')}", anchor="end", key="peak")
-    for label, at, reached in measured:
-        drawing.circle(x(at), y(reached), 5, "measured edged", tip=f"{label}: {readable(reached, 'FLOP/s')} measured")
-        drawing.text(x(at) + 8, y(reached) + 14, label, size=11)
+    for (label, _, reached), (across, down) in zip(measured, dots, strict=True):
+        drawing.circle(across, down, 5, "measured edged", tip=f"{label}: {readable(reached, 'FLOP/s')} measured")
+    grid = [left + (right - left) * i / 80 for i in range(81)]
+    roof = [(across, y(min(peak, x.value(across) * bandwidth))) for across in grid]
+    avoid = [(px - r, py - r, px + r, py + r) for places, r in ((dots, 6), (roof, 9)) for px, py in places]
+    for (label, *_), (across, down) in zip(measured, dots, strict=True):
+        drawing.label(across, down, label, within=(left + 3, y.end, right, y.start - 2), avoid=avoid)
     drawing.line([(x(intensity), y(rate)), (x(intensity), y.start)], "highlight", width=1, key="drop")
     drawing.handle(
         x(intensity), y(rate), sets="point", within=(left, 0, right, height), label="drag along the roof: m follows"

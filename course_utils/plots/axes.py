@@ -57,16 +57,19 @@ def add_title(fig: Figure, lines: Sequence[str]) -> None:
         fig.text(0.12 / width, 1 - (0.12 + 0.24 * i) / height, line, size=12, weight="bold", va="top")
 
 
-def mark(ax: Axes, x: float, y: float, marker: str, *, measured: bool, gid: str) -> None:
-    """A filled mark for a measurement, a larger hollow one for a prediction, so that both show where they coincide."""
+def mark(ax: Axes, x: float, y: float, marker: str, *, measured: bool, gid: str, color: str = "") -> None:
+    """A filled mark for a measurement, a larger hollow one for a prediction, so that both show where they coincide.
+
+    ``color`` replaces the usual one of its kind.
+    """
     ax.plot(
         [x],
         [y],
         marker=marker,
         linestyle="none",
         markersize=8 if measured else 12,
-        markerfacecolor=MEASURED if measured else "none",
-        markeredgecolor=INK if measured else PREDICTED,
+        markerfacecolor=(color or MEASURED) if measured else "none",
+        markeredgecolor=INK if measured else color or PREDICTED,
         markeredgewidth=0.8 if measured else 2,
         zorder=4 if measured else 3,
         clip_on=False,
@@ -81,16 +84,27 @@ def legend(
     predicted: bool,
     markers: tuple[Sequence[str], Sequence[str]] = ("o", "o"),
     names: tuple[str, str] = ("measured", "predicted"),
+    colors: Mapping[str, str] = {},
 ) -> None:
-    """What filled and hollow marks mean, at the lower right, with each marker that they have."""
+    """What filled and hollow marks mean, at the lower right, with each marker that they have.
+
+    ``colors`` are those of filled markers that haven't the usual one.
+    """
     filled: dict[str, Any] = {"markerfacecolor": MEASURED, "markeredgecolor": INK}
     hollow: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": PREDICTED, "markeredgewidth": 2}
     every = zip((filled, hollow), markers, names, (measured, predicted), strict=True)
     kinds = [(look, which, name) for look, which, name, shown in every if shown]
     if not kinds:
         return
+
+    def recolored(look: dict[str, Any], marker: str) -> dict[str, Any]:
+        return {"markerfacecolor": colors[marker]} if look is filled and marker in colors else {}
+
     handles = [
-        tuple(Line2D([], [], linestyle="none", marker=marker, markersize=8, **look) for marker in dict.fromkeys(which))
+        tuple(
+            Line2D([], [], linestyle="none", marker=marker, markersize=8, **look | recolored(look, marker))
+            for marker in dict.fromkeys(which)
+        )
         for look, which, _ in kinds
     ]
     fig.legend(

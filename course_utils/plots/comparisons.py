@@ -93,7 +93,11 @@ def curves(
 
 
 def predicted_vs_measured(
-    rows: Sequence[tuple[str, float, float, str]], *, against: str = "measured", title: str | None = None
+    rows: Sequence[tuple[str, float, float, str]],
+    *,
+    against: str = "measured",
+    others: Mapping[str, str] = {},
+    title: str | None = None,
 ) -> Figure:
     """Draw predictions beside measurements, on a log axis for each unit, with their ratio.
 
@@ -103,6 +107,7 @@ def predicted_vs_measured(
         rows: ``(label, predicted, measured, unit)``, such as ``("2·B·D·K", 1.4e10, 1.4e10, "FLOPs")``. Numbers in B, s,
             FLOP and units made of these get decimal prefixes (GB = 1e9 B); others don't.
         against: What the legend and the columns call the numbers that aren't predicted, such as "published".
+        others: By unit, the name of what its measurements are compared with, where that isn't a prediction.
         title: The finding; by default how far off the worst prediction was.
 
     Raises:
@@ -132,7 +137,7 @@ def predicted_vs_measured(
     title_lines = wrap_title(title, width)
     head = 0.2 + 0.24 * len(title_lines) + 0.36
     height = head + sum(sum(h) + axis_room for h in row_height) + 0.2
-    columns = {"predicted": 1.15, against: 2.15, f"{against} ÷\npredicted": 3.2}  # right edges, from the axes'
+    edges = (1.15, 2.15, 3.2)  # of the columns, on their right, from the axes'
 
     with styled():
         fig = Figure(figsize=(width, height))
@@ -156,15 +161,17 @@ def predicted_vs_measured(
             ax.set_yticks(middles, ["\n".join(names[row[0]]) for row in panel])
             for y, (label, predicted, measured, _) in zip(middles, panel, strict=True):
                 ax.plot([predicted, measured], [y, y], color=INK, linewidth=1.2, alpha=0.7, zorder=1)
-                mark(ax, predicted, y, "D", measured=False, gid=f"predicted {label}")
+                color = CONTEXT if unit in others else ""
+                mark(ax, predicted, y, "D", measured=False, gid=f"predicted {label}", color=color)
                 mark(ax, measured, y, "o", measured=True, gid=f"measured {label}")
                 texts = (readable(predicted, shown), readable(measured, shown), f"× {ratio(measured / predicted)}")
-                for text, edge in zip(texts, columns.values(), strict=True):
+                for text, edge in zip(texts, edges, strict=True):
                     weight = "bold" if text.startswith("×") else "normal"
                     beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "size": 9.5, "weight": weight}
                     note(ax, text, (1, y), (edge * 72, 0), ha="right", va="center", **beside)
-            if number == 0:
-                for name, edge in columns.items():
+            if number == 0 or unit in others:
+                other = others.get(unit, "predicted")
+                for name, edge in zip((other, against, f"{against} ÷\n{other}"), edges, strict=True):
                     above: dict[str, Any] = {"xycoords": "axes fraction", "alpha": 0.75}
                     note(ax, name, (1, 1), (edge * 72, 3), ha="right", va="bottom", **above)
         legend(fig, measured=True, predicted=True, markers=("o", "D"), names=(against, "predicted"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -21,6 +21,7 @@ def loss_curves(
     events: Mapping[str, int] = {},
     spans: Mapping[str, tuple[int, int]] = {},
     names: tuple[str, str] = ("measured", "predicted"),
+    highlight: Collection[str] = (),
     xlabel: str = "step",
     ylabel: str = "loss",
     log: bool = True,
@@ -34,6 +35,7 @@ def loss_curves(
         events: Events by the step before which they happened, each a vertical line with its name above.
         spans: Ranges of steps, each a shaded band with its name at the bottom.
         names: What filled and hollow marks mean, if not measured and predicted.
+        highlight: Labels in ``measured`` whose curves get the color that says "look here".
         xlabel, ylabel: What the axes show.
         log: Whether the vertical axis is logarithmic; if not, it begins at 0.
         title: The finding.
@@ -67,17 +69,18 @@ def loss_curves(
         every = max(1, round((last - first) / _MARKS))
         for label, is_measured, points in drawn:
             at = sorted(points)
+            special = HIGHLIGHT if is_measured and label in highlight else ""
             ax.plot(
                 at,
                 [points[step] for step in at],
-                color=MEASURED if is_measured else PREDICTED,
+                color=special or (MEASURED if is_measured else PREDICTED),
                 linewidth=1.6,
                 zorder=2,
                 linestyle="-" if is_measured else "--",
             )
             few = len(at) <= _MARKS  # otherwise at the same steps, so that marks of two curves meet
             for step in (step for step in at if few or (step - first) % every == 0):
-                mark(ax, step, points[step], markers[label], measured=is_measured, gid=label)
+                mark(ax, step, points[step], markers[label], measured=is_measured, gid=label, color=special)
         for name, (start, stop) in spans.items():
             ax.axvspan(start, stop, color=HIGHLIGHT, alpha=0.12, linewidth=0, zorder=0, gid=f"span {name}")
             note(ax, name, (start, low), (4, 6), annotation_clip=False)
@@ -92,5 +95,6 @@ def loss_curves(
         label_ends(ax, {label: (max(points), points[max(points)]) for label, _, points in reversed(drawn)})
         if measured and predicted:
             shown = ("".join(markers[label] for label in measured), "".join(markers[label] for label in predicted))
-            legend(fig, measured=True, predicted=True, markers=shown, names=names)
+            colors = {markers[label]: HIGHLIGHT for label in highlight if label in measured}
+            legend(fig, measured=True, predicted=True, markers=shown, names=names, colors=colors)
     return fig

@@ -21,6 +21,7 @@ from autograder.grading import source
 ROOT = Path(__file__).parents[2]
 LECTURES = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
 SCREENSHOTS = os.environ.get("COURSE_SCREENSHOTS", "")
+WIDTHS = (1_440, 720)  # of the screenshots, in pixels
 REOPENED = {"01_tensors", "05_flops_and_mfu"}  # between them they have every kind of picture
 # Whether all code cells ran. The page cannot be asked: a folded cell shows no number.
 RAN = """() => jupyterapp.shell.currentWidget.content.widgets.every(
@@ -128,15 +129,20 @@ def wear(page: Page, theme: str) -> None:
 
 
 def shoot(page: Page, target: Path, name: str) -> None:
-    """Keep pictures of a notebook from top to bottom."""
+    """Keep pictures of a notebook from top to bottom, in a wide and in a narrow window."""
     target.mkdir(parents=True, exist_ok=True)
-    page.wait_for_timeout(1500)
-    scroller = page.locator(".jp-Notebook .jp-WindowedPanel-outer")
-    scroller.evaluate("e => e.scrollTo(0, 0)")
-    # The height is not known before: cells far below have one that JupyterLab has guessed.
-    for number in itertools.count():
-        page.wait_for_timeout(150)
-        page.screenshot(path=target / f"{name}-{number:02d}.png")
-        top = scroller.evaluate("e => e.scrollTop")
-        if scroller.evaluate("e => { e.scrollBy(0, e.clientHeight - 40); return e.scrollTop; }") <= top:
-            break
+    before = page.viewport_size
+    assert before is not None
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": before["height"]})
+        page.wait_for_timeout(1500)
+        scroller = page.locator(".jp-Notebook .jp-WindowedPanel-outer")
+        scroller.evaluate("e => e.scrollTo(0, 0)")
+        # The height is not known before: cells far below have one that JupyterLab has guessed.
+        for number in itertools.count():
+            page.wait_for_timeout(150)
+            page.screenshot(path=target / f"{name}-{width}-{number:02d}.png")
+            top = scroller.evaluate("e => e.scrollTop")
+            if scroller.evaluate("e => { e.scrollBy(0, e.clientHeight - 40); return e.scrollTop; }") <= top:
+                break
+    page.set_viewport_size(before)

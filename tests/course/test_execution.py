@@ -1,6 +1,8 @@
 """A lecture is run once for all who want its outputs, and again as soon as something changes that they depend on."""
 
 import dataclasses
+import itertools
+import math
 import multiprocessing
 import os
 import re
@@ -11,10 +13,12 @@ from pathlib import Path
 
 import nbformat
 import pytest
+import torch
 
 from autograder import project
 from autograder.authoring import build, execution
 from autograder.grading import source
+from course_utils import plots, timing
 
 
 @pytest.fixture(autouse=True)
@@ -149,6 +153,83 @@ def test_a_disturbed_measurement_is_repeated_and_not_published(
     made = dataclasses.replace(lecture(tmp_path, "print(43)"), timed=())
     monkeypatch.setattr(execution, "_processors", iter([(0.0, 0.0), (100.0, 40.0)]).__next__)
     assert not execution.executed(made, undisturbed=True).metadata.run.disturbed, "it shows no timing"
+
+
+NAMES = "addition", "matrix × vector", "matmul 64 × 64", "matmul 1,024 × 1,024"
+ROOFLINE = {
+    "dtype": torch.float32, "peaks": {torch.float32: None}, "ceilings": {torch.float32: 1e11}, "roof": 1e11,
+    "bandwidth": 2e10, "size": 4, "large": 1_024, "device": torch.device("cpu"),
+    "intensities": dict(zip(NAMES, [1 / 12, 0.5, 64 / 6, 1_024 / 6], strict=True)),
+    "predicted": dict(zip(NAMES, [1.7e9, 1e10, 1e11, 1e11], strict=True)),
+}  # fmt: skip
+# For each figure: its lecture, how its finding begins, timings of an idle machine, and timings that were disturbed.
+MEASURED: dict[str, tuple[str, str, dict[str, object], list[dict[str, object]]]] = {
+    "03": (
+        "03_strides_and_views",
+        "A view takes the same time",
+        {"sizes": [4_096, 16_384, 65_536], "measured": {"x.T": [1e-6] * 3, "in order": [2e-6, 1.9e-6, 8e-6]}},
+        [
+            {"measured": {"x.T": [1e-6, 1e-6, 9e-6], "in order": [2e-6, 4e-6, 8e-6]}},
+            {"measured": {"x.T": [1e-6] * 3, "in order": [2e-6, 9e-6, 3e-6]}},
+        ],
+    ),
+    "05, sizes": (
+        "05_flops_and_mfu",
+        "Size decides",
+        {
+            "widths_tried": [32, 256, 2_048],
+            "peaks": {torch.float32: None, torch.bfloat16: None},
+            "ceilings": {torch.float32: 1e11, torch.bfloat16: 5e9},
+            # No bfloat16 arithmetic: slow, and no faster at a large size, whatever else runs.
+            "speeds": {torch.float32: [2e10, 1e11, 9e10], torch.bfloat16: [5e9, 5e9, 4e9]},
+        },
+        [
+            {"speeds": {torch.float32: [2e10, 1e11, 1e10], torch.bfloat16: [5e9, 5e9, 4e9]}},
+            {"peaks": {torch.float32: 9e10, torch.bfloat16: None}},
+        ],
+    ),
+    "05, roofline": (
+        "05_flops_and_mfu",
+        "Reached, of the roof",
+        ROOFLINE | {"measured": dict(zip(NAMES, [1.9e9, 1.4e10, 5e10, 9e10], strict=True))},
+        [
+            {"measured": dict(zip(NAMES, rates, strict=True))}
+            for rates in ([4.3e9, 1.4e10, 5e10, 9e10], [0.5e9, 1.4e10, 5e10, 9e10], [1.9e9, 1.4e10, 5e10, 2e11])
+        ],
+    ),
+    "13": (
+        "13_inference",
+        "16 sequences at once",
+        {
+            "device": torch.device("cpu"), "PROMPT": 128, "overhead": 1e-3, "writer": None,
+            "planned_seconds": lambda batch, new, context: 0.01 + 0.0002 * batch,
+            "product_seconds": lambda batch: 0.01 + 0.0005 * batch,
+            "step_seconds": lambda model, batch: 0.012 + 0.0006 * batch,
+        },
+        [
+            {"product_seconds": lambda batch: 0.01 * batch**1.1},
+            {"planned_seconds": lambda batch, new, context: 0.01 * batch**0.9},
+        ],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("figure", MEASURED)
+def test_a_figure_of_disturbed_timings_says_so_instead_of_its_finding(
+    figure: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, finding, idle, disturbances = MEASURED[figure]
+    path = project.SOLUTIONS / f"{name}.py"
+    cells = source.parse(path, path.read_text(encoding="utf-8"), built=False).notebook.cells
+    (code,) = (cell.source for cell in cells if "plots.show" in cell.source and finding in cell.source)
+    shown: list[tuple[str, str]] = []
+    monkeypatch.setattr(plots, "show", lambda fig, alt: shown.append((" ".join(t.get_text() for t in fig.texts), alt)))
+    tools = {"plots": plots, "timing": timing, "math": math, "itertools": itertools, "torch": torch}
+    for disturbance in ({}, *disturbances):
+        exec(code, {**tools, **idle, **disturbance})
+        title, alt = shown[-1]
+        assert (finding in title) == (finding in alt) == (not disturbance), title
+        assert ("Disturbed" in title) == ("Disturbed" in alt) == bool(disturbance), title
 
 
 def test_what_a_run_itself_computes_is_not_counted_as_another_programs() -> None:

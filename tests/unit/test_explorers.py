@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import subprocess
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from course_utils import predict
 from course_utils.explorers import Explorer, Impossible, Panel, Picture
-from course_utils.explorers.drawing import Axis, Drawing
+from course_utils.explorers.drawing import Axis, Drawing, wide
 from course_utils.explorers.explorer import NARROW, WIDE, load
 
 ROOT = Path(__file__).parents[2]
@@ -78,14 +79,13 @@ def test_every_setting_has_a_title_a_finding_and_a_drawing_that_fits(name: str) 
             assert len(frame["svg"]) < 20_000, f"{state}: {len(frame['svg'])} bytes"
             assert json.loads(json.dumps(frame)) == frame
             texts_inside(frame["svg"], f"{state} at {width}")
+            texts_apart(frame["svg"], f"{state} at {width}")
             seen.add((frame["svg"], frame["title"]))
     assert len(seen) > 4
 
 
 def texts_inside(svg: str, where: str) -> None:
     """No text begins or ends outside of the drawing."""
-    from course_utils.explorers.drawing import wide
-
     root = BeautifulSoup(svg, "html.parser").svg
     assert root is not None
     right, bottom = (float(n) for n in str(root["viewbox"]).split()[2:])
@@ -98,6 +98,59 @@ def texts_inside(svg: str, where: str) -> None:
             length = wide(word, float(str(text.get("font-size", 12))))
             start = x - length * {"start": 0, "middle": 0.5, "end": 1}[str(text.get("text-anchor", "start"))]
             assert start >= -12 and start + length <= right + 12 and 6 < y <= bottom + 2, f"{word!r}, {where}"
+
+
+def texts_apart(svg: str, where: str) -> None:
+    """No text overlaps another by more than a pixel. (Gliders may: each is a box that covers what it passes.)"""
+    boxes = []
+    for text in BeautifulSoup(svg, "html.parser").select("text[x][y]"):
+        group, places = text.find_parent("g"), [float(x) for x in str(text["x"]).split()]
+        kind = str((group.get("class") or [""])[0] if group else "")
+        if kind == "course-glide":
+            continue
+        size = 11.0 if kind == "course-numbers" else float(str(text.get("font-size", 12)))
+        anchor = "middle" if kind == "course-numbers" else str(text.get("text-anchor", "start"))
+        for x, word in zip(places, [text.text] if len(places) == 1 else text.text, strict=True):
+            y, length = float(str(text["y"])), wide(word, size)
+            start = x - length * {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor]
+            if text.get("transform"):  # turned: it reads from below to above
+                boxes.append((word, x - 0.7 * size, y + x - start - length, x + 0.2 * size, y + x - start))
+            else:
+                boxes.append((word, start, y - 0.7 * size, start + length, y + 0.2 * size))
+    for (one, *a), (other, *b) in itertools.combinations(boxes, 2):
+        across, down = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+        assert across <= 1 or down <= 1, f"{one!r} and {other!r} overlap: {where}"
+
+
+MACHINES = {  # roof and bandwidth, and the four operations of lecture 05
+    "CPU": (1e11, 2e10, [1.7e9, 1.2e10, 5e10, 9e10]),
+    "slow CPU": (3e10, 8e9, [7e8, 5e9, 1.5e10, 2.8e10]),
+    "disturbed CPU": (6e10, 4e9, [1.9e9, 1.9e9, 1e10, 2e10]),
+    "H100": (9.9e14, 3e12, [4.6e11, 2.9e12, 1e11, 7e14]),
+}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_measurements_under_the_roofline_have_labels_that_can_be_read(machine: str) -> None:
+    peak, bandwidth, rates = MACHINES[machine]
+    intensities = (0.17, 1.0, 21.0, 2_730.0) if machine == "H100" else (0.083, 0.5, 10.7, 171.0)
+    names = ("addition", "matrix × vector", "matmul 64 × 64", "matmul 8,192 × 8,192")
+    card = {"name": "this machine", "peak": {"float32": peak}, "bandwidth": bandwidth}
+    measured = [list(each) for each in zip(names, intensities, rates, strict=True)]
+    explorer = load("roofline", {"measured": measured, "card": card, "m": 64, "k": 8_192, "n": 8_192})
+    for state, width in itertools.product(settings(explorer), (WIDE, NARROW)):
+        svg = explorer.frame(state, "", width)["svg"]
+        texts_inside(svg, f"{state} at {width}")
+        texts_apart(svg, f"{state} at {width}")
+        drawn = BeautifulSoup(svg, "html.parser")
+        axis = max(float(str(line["d"]).split()[-1]) for line in drawn.select(".course-back .l-ink"))
+        dots = [(float(str(dot["cx"])), float(str(dot["cy"]))) for dot in drawn.select(".f-measured")]
+        assert len(dots) == len(names)
+        for name in names:
+            (text,) = (each for each in drawn.select("text") if each.text == name)
+            x, y, length = float(str(text["x"])), float(str(text["y"])), wide(name, 11)
+            assert y < axis, f"{name!r} is on the axis: {state} at {width}"
+            assert not any(x < across < x + length and y - 8 < down < y + 2 for across, down in dots), (name, state)
 
 
 @pytest.mark.parametrize("name", NAMES)

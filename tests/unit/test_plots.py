@@ -608,6 +608,14 @@ def test_numbers_that_nobody_measured_are_not_called_measured() -> None:
     assert not any("measured" in text for text in words)
 
 
+def test_what_is_no_prediction_has_its_own_name_and_color() -> None:
+    rows = [("time", 1.0, 2.0, "s"), ("loss", 2.4, 2.1, "nats per byte")]
+    fig = plots.predicted_vs_measured(rows, others={"nats per byte": "baseline"}, title="A title")
+    assert {"predicted", "measured ÷\npredicted", "baseline", "measured ÷\nbaseline"} <= set(texts(fig))
+    (predicted,), (baseline,) = labeled(fig, "predicted time"), labeled(fig, "predicted loss")
+    assert (predicted.get_markeredgecolor(), baseline.get_markeredgecolor()) == (plots.PREDICTED, plots.CONTEXT)
+
+
 def test_many_predictions_stay_on_one_screen() -> None:
     assert CHARTS["predicted, many rows"]().get_figheight() < 9.5  # inches; loosely set, 40 rows take 16
 

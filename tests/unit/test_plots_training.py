@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from matplotlib.lines import Line2D
 
 from course_utils import plots
 
@@ -30,6 +31,15 @@ def test_a_legend_names_filled_and_hollow_marks_where_there_are_both() -> None:
     assert [text.get_text() for text in fig.legends[0].get_texts()] == ["resumed", "whole"]
     fig = plots.loss_curves({"run": {0: 1.0}}, title="")
     assert fig.legends == []
+
+
+def test_a_highlighted_curve_has_another_color_in_the_figure_and_in_its_legend() -> None:
+    measured = {"training": {0: 3.0, 1: 2.0}, "validation": {0: 3.5, 1: 2.5}}
+    fig = plots.loss_curves(measured, {"table": {0: 2.2}}, highlight=["validation"], title="")
+    filled = {line.get_gid(): line.get_markerfacecolor() for line in fig.axes[0].lines if line.get_gid()}
+    assert filled == {"training": plots.MEASURED, "validation": plots.HIGHLIGHT, "table": "none"}
+    explained = [line.get_markerfacecolor() for line in fig.legends[0].findobj(Line2D) if line.get_marker() in "os^"]
+    assert explained == [plots.MEASURED, plots.HIGHLIGHT, "none"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.benchmark import Timer
 
-from course_utils.timing import SHORTEST_BLOCK, Span, Timeline, Timing, benchmark, overlap
+from course_utils.timing import SHORTEST_BLOCK, Span, Timeline, Timing, benchmark, conclusion, overlap
 from course_utils.units import readable
 
 LAUNCH = 2.0**-18  # seconds until a call returns; powers of two keep every sum below exact
@@ -291,6 +291,14 @@ def test_a_timing_has_percentiles_and_prints_as_one_line():
     assert timing.spread == pytest.approx(0.0007 / 0.01495)
     assert str(timing) == "14.9 ms (14.7 ms to 15.4 ms, 42 calls)"
     assert str(Timing(samples=(2e-6,), calls=1)) == "2 µs (2 µs to 2 µs, 1 call)"
+
+
+def test_a_conclusion_stands_only_if_all_holds_that_must():
+    assert conclusion("Size decides", {}) == "Size decides"
+    assert conclusion("Size decides", {"large beats small": True, "no more than the peak": True}) == "Size decides"
+    said = conclusion("Size decides", {"large beats small": False, "it ends": True, "no more than the peak": False})
+    assert said.startswith("Disturbed") and "measure again" in said and "Size decides" not in said
+    assert "large beats small; no more than the peak" in said and "it ends" not in said
 
 
 def test_a_known_duration_is_measured_to_within_ten_percent():
