@@ -949,7 +949,7 @@ There are four mistakes in these three functions. Write corrected versions of al
 - `two_weeks(devices, peak_tflops)`: the FLOPs that the devices do in two weeks at their peak;
 - `one_day(devices, peak_tflops, mfu)`: the FLOPs that they do in a day;
 - `on_one_card(memory_gb, bytes_per_parameter)`: how many parameters fit on *one* card. `memory_gb` is the number on its
-  label. As in exercise 0.4, you may round the result to a whole number.
+  label. You may round the result to a whole number.
 
 `peak_tflops` is the dense peak of one device in TFLOP/s, $10^{12}$ FLOP/s.
 """

@@ -1192,7 +1192,7 @@ A ReLU takes a twentieth of the FLOPs of a GELU and, by the roofline, isn't any 
 choosing the ReLU because it takes fewer FLOPs saves no time. What does save time is moving fewer bytes, for instance by
 computing the GELU in the same kernel as its neighbors (lecture 11).
 
-### Find the mistake: a bound called MFU
+### Find the mistake: a bound called MFU (optional)
 
 The roofline says how fast an operation *could* be. CS336's lecture
 ([2026](https://github.com/stanford-cs336/lectures/blob/main/lecture_02.py)) turns this into a formula for the MFU
@@ -1221,7 +1221,7 @@ assert mfu_as_found([widening, gelu_of_it], *h100_roof) == 1
 r"""
 An MFU of 1, although nothing is multiplied while the GELU runs!
 
-### Exercise 5.6 · The highest MFU &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 5.6 · The highest MFU (optional) &nbsp; ★★☆ &nbsp; 10 minutes
 
 Fix the function: write `mfu_limit(operations, peak, bandwidth)`. It returns the highest MFU, as a fraction, that the
 roofline allows for a program that runs these operations *one after another*: each begins when the one before it is

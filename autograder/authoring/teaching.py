@@ -1,7 +1,7 @@
 """The teaching kit: turn the sources and solutions/teaching.toml into docs/teaching.md.
 
-The sources say how important and how hard each exercise is (its heading), what it builds on (its statement), how many
-cells of its lecture need it, and which mistakes its check recognizes. The file has what somebody has to write: in which
+The sources say how important and how hard each exercise is (its heading), what it builds on (its statement), and which
+mistakes its check recognizes. The file has what somebody has to write: in which
 week each lecture is due, how to explain a mistake, and questions to discuss.
 """
 
@@ -18,7 +18,6 @@ from typing import Any
 from autograder import CourseError
 from autograder.grading.source import Lecture
 from course_utils import home
-from course_utils.notebook import steps
 
 from . import checks
 
@@ -43,7 +42,7 @@ class Exercise:
     """An exercise, as its lecture's text has it.
 
     ``needs`` are the numbers of the exercises that its statement names, ``after`` the names of the earlier lectures.
-    ``used`` counts the cells of its lecture that don't run without it. ``mistakes`` are the sentences of its bank.
+    ``mistakes`` are the sentences of its bank.
     """
 
     name: str
@@ -56,7 +55,6 @@ class Exercise:
     minutes: int
     needs: tuple[str, ...]
     after: tuple[str, ...]
-    used: int
     mistakes: tuple[str, ...]
 
     @property
@@ -144,7 +142,7 @@ def topics(lectures: Sequence[Lecture]) -> list[Topic]:
     for lecture in lectures:
         texts = [cell.source for cell in lecture.notebook.cells if cell.cell_type == "markdown"]
         title = texts[0].splitlines()[0].removeprefix("# ")
-        minutes, optional = home.times(lecture.notebook.cells)
+        minutes, optional = map(home.rounded, home.times(lecture.notebook.cells))
         after = _earlier("\n\n".join(texts), lecture.name, numbers)
         found.append(Topic(lecture.name, title, minutes, optional, after, tuple(_exercises(lecture, numbers))))
     return found
@@ -172,7 +170,7 @@ def _exercises(lecture: Lecture, numbers: dict[str, str]) -> Iterator[Exercise]:
         needs = tuple(sorted({*named} - {number}, key=_order))
         yield Exercise(
             name, lecture.name, number, title, stars, bool(essential), bool(is_optional), int(minutes), needs,
-            _earlier(statement, lecture.name, numbers), _used(cells[places[name] :]),
+            _earlier(statement, lecture.name, numbers),
             tuple(dict.fromkeys(program.note for program in spec.mistakes)),
         )  # fmt: skip
 
@@ -184,23 +182,6 @@ def _earlier(text: str, name: str, numbers: dict[str, str]) -> tuple[str, ...]:
         f"{int(each.partition('.')[0]):02}" for match in _EXERCISE.finditer(text) for each in match.groups() if each
     }
     return tuple(numbers[each] for each in sorted(found) if each in numbers and numbers[each] < name)
-
-
-def _used(cells: Sequence[Any]) -> int:
-    """How many cells of the lecture need what the first of these cells defines, directly or not; checks don't count."""
-    waits = {name for step in steps(cells[0].source) for name in step.binds}
-    count = 0
-    for cell in cells[1:]:
-        if cell.cell_type == "code" and not cell.metadata.get("nbgrader"):
-            needs = False
-            for step in steps(cell.source):
-                if step.uses & waits:
-                    needs = True
-                    waits |= step.binds | step.changes
-                else:
-                    waits -= step.binds
-            count += needs
-    return count
 
 
 def _order(number: str) -> tuple[int, ...]:
@@ -232,6 +213,9 @@ def problems(kit: Kit, lectures: Sequence[Topic]) -> list[str]:
         banks = {each.name: each.mistakes for each in topic.exercises}
         if not (explained := kit.explained.get(topic.name, ())):
             found.append(f"{topic.name} explains no mistake")
+        for each in topic.exercises:
+            if each.essential and each.name not in {said.exercise for said in explained}:
+                found.append(f"exercise {each.number} is essential, and none of its mistakes is explained")
         for said in explained:
             if said.mistake not in banks.get(said.exercise, ()):
                 found.append(f"{topic.name}: {said.exercise} has no mistake {said.mistake!r}")
@@ -271,16 +255,36 @@ mistake appears here in the same words that students read.
 
 An exercise's heading says both. The stars say how hard it is, from ★☆☆ to ★★★. *Essential* means that you can't skip it
 without missing one of the course's main ideas: the answer to the lecture's opening question rests on it, or another
-essential exercise builds on it. *Optional* means that nothing outside the optional parts needs it. Of the {exercises}
-exercises, {essential} are essential and {optional} optional. The other {rest} are worth doing if there's time.
+essential exercise builds on it. *Optional* exercises, and sections whose headings say so, are for those who want to go
+further. Of the {exercises} exercises, {essential} are essential and {optional} optional. The other {rest} are worth
+doing if there's time.
+"""
+
+_GRADING = """\
+## Grading only what is due
+
+A lecture's points count all of its exercises, and so do the grades for Canvas and Moodle. If your course leaves
+exercises out, compute its grades from `course export . 01_tensors --format csv --format questions`. The second file,
+`exports/01_tensors.questions.csv`, has a line for each student and exercise. Over the lines of the exercises that are
+due, a student's grade is
+
+> sum of `points` ÷ sum of `worth`
+
+The names in its column `exercise` are those in the tables below. Where the points are empty, the column `state` says
+why: the student handed in nothing, for example, or somebody has to look at the work first. These points don't include
+what being late costs. If it costs anything in your class, take off the percentage that the column `late` of
+`exports/01_tensors.csv` names. With `attempt = "best"`, the best attempt is still the one with the most points in all.
+Enter these grades in Canvas or Moodle yourself, and tell students which exercises count, because their feedback pages
+show the points for all of them.
+
 """
 
 _DEPENDS = """\
 ## What builds on what
 
-Exercises are graded alone: no answer uses code from another exercise, so a student who is stuck on one can go on to
-the next. Lectures do build on each other. An earlier lecture is listed if the text refers to it; those in bold are the
-ones that the exercises' statements refer to.
+Exercises are graded alone, so a student who is stuck on one can go on to the next. Only 14.5 suggests code from another
+exercise, the `KVCache` of 13.2, and students can solve it without that. Lectures do build on each other. An earlier
+lecture is listed if the text refers to it; those in bold are the ones that the exercises' statements refer to.
 
 | lecture | time | optional | builds on |
 |---|--:|--:|---|"""
@@ -294,7 +298,7 @@ def page(kit: Kit, lectures: Sequence[Topic]) -> str:
     lines = [_INTRODUCTION.format(exercises=len(exercises), rest=rest, **count)]
     for syllabus in kit.syllabi:
         lines += _syllabus(syllabus, {topic.name: topic for topic in lectures})
-    lines += [_DEPENDS]
+    lines += [_GRADING + _DEPENDS]
     for topic in lectures:
         stated = {name for each in topic.exercises for name in each.after}
         after = [f"**{name[:2]}**" if name in stated else name[:2] for name in topic.after]
@@ -303,8 +307,8 @@ def page(kit: Kit, lectures: Sequence[Topic]) -> str:
         ]
     for topic in lectures:
         lines += ["", f"## {topic.title}", ""]
-        lines += ["| exercise | importance | difficulty | minutes | builds on | cells that need it |"]
-        lines += ["|---|---|---|--:|---|--:|"]
+        lines += ["| exercise | name | importance | difficulty | minutes | builds on |"]
+        lines += ["|---|---|---|---|--:|---|"]
         lines += [_row(each, exercises) for each in topic.exercises]
         lines += ["", f"### Explaining mistakes in {topic.name[:2]}", ""]
         for said in kit.explained.get(topic.name, ()):
@@ -326,7 +330,7 @@ def _syllabus(syllabus: Syllabus, topics: dict[str, Topic]) -> Iterator[str]:
     for number, names in enumerate(syllabus.weeks, 1):
         lectures = [topics[name] for name in names]
         due = (", ".join(each.number for each in topic.exercises if syllabus.due(each)) for topic in lectures)
-        minutes = sum(map(syllabus.minutes, lectures))
+        minutes = 5 * round(sum(map(syllabus.minutes, lectures)) / 5)
         optional = _minutes(sum(topic.optional for topic in lectures))
         links = "<br>".join(map(_link, lectures))
         time = f"{minutes // 60}\u00a0h\u00a0{minutes % 60:02}"
@@ -341,8 +345,8 @@ def _row(exercise: Exercise, exercises: dict[str, Exercise]) -> str:
         f"lecture {name[:2]}" for name in exercise.after if name not in {exercises[n].lecture for n in exercise.needs}
     ]
     return (
-        f"| [{exercise.number} · {exercise.title}]({place}) | {exercise.importance} | {exercise.stars} | "
-        f"{exercise.minutes} | {', '.join(needs)} | {exercise.used} |"
+        f"| [{exercise.number} · {exercise.title}]({place}) | `{exercise.name}` | {exercise.importance} | "
+        f"{exercise.stars} | {exercise.minutes} | {', '.join(needs)} |"
     )
 
 

@@ -29,10 +29,10 @@ SEED = 2_718_281  # of the global generators when a case begins: in a kernel and
 def check(name: str, *, hidden: bool = False) -> Rubric:
     """Test the exercise ``name`` and return its rubric, which a notebook displays.
 
-    The names are looked up where ``check`` is called. Nothing is defined there, and the random generators' states are
-    restored. ``hidden`` is for `nbgrader autograde`: the class's hidden cases count, too. They're in a folder
-    ``hidden`` above the working directory; without it only the visible cases count. Raises FileNotFoundError if there's
-    no such exercise.
+    The names are looked up where ``check`` is called. Nothing is defined there, and the random generators' states and
+    torch's settings are restored. ``hidden`` is for `nbgrader autograde`: the class's hidden cases count, too. They're
+    in a folder ``hidden`` above the working directory; without it only the visible cases count. Raises
+    FileNotFoundError if there's no such exercise.
     """
     rubric = _rubric(name, hidden, sys._getframe(1).f_globals)
     if os.environ.get("NBGRADER_EXECUTION") == "validate" and rubric.points < rubric.worth:
@@ -78,8 +78,9 @@ def tried(requirement: Requirement, cases: Sequence[Case], names: Mapping[str, A
     """The outcome of each of these cases of a requirement, with the call in words. ``names``: a notebook's."""
     target = from_source(requirement.probe, requirement.target, names) if requirement.probe else None
     for case in cases:
-        seed_all(SEED)
-        seen = observe(target or names[requirement.target], *case.args, **case.kwargs)
+        with settings_left_alone():
+            seed_all(SEED)
+            seen = observe(target or names[requirement.target], *case.args, **case.kwargs)
         yield outcome(seen, requirement.comparison), seen.call
 
 
@@ -144,3 +145,16 @@ def generators_left_alone() -> Iterator[None]:
         torch.set_rng_state(states[0])
         np.random.set_state(states[1])
         random.setstate(states[2])
+
+
+@contextlib.contextmanager
+def settings_left_alone() -> Iterator[None]:
+    """Restore torch's gradient mode, default dtype and number of threads, which an answer may have changed."""
+    recording, dtype, threads = torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_grad_enabled(recording)
+        torch.set_default_dtype(dtype)
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)

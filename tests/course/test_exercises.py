@@ -1,19 +1,27 @@
 """Every exercise: its check against its reference, right and wrong programs, mutants and liars."""
 
 import gc
+import os
+import random
 import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 from autograder import project
 from autograder.authoring import checks, proving
 from autograder.grading import source
+from autograder.grading.cells import run_cell
 from autograder.grading.exercises import Exercise
 from autograder.inside.preload import preload
+from course_utils.testing import check
 
 LECTURES = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
 
@@ -47,6 +55,44 @@ def test_the_check_fails_what_is_wrong_passes_what_is_right_and_names_the_mistak
     assert checks.current(project.CHECKS / f"{exercise.name}.check", report.check), (
         f"students have an older check of {exercise.name}: run `course notebooks` and commit course_utils/checks/"
     )
+
+
+def surroundings() -> dict[str, Any]:
+    """What the cells below a check share with it."""
+    return {
+        "gradient mode": torch.is_grad_enabled(),
+        "inference mode": torch.is_inference_mode_enabled(),
+        "default dtype": torch.get_default_dtype(),
+        "default device": str(torch.get_default_device()),
+        "threads": torch.get_num_threads(),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "precision of products": torch.get_float32_matmul_precision(),
+        "anomalies": torch.is_anomaly_enabled(),
+        "autocast": torch.is_autocast_enabled("cpu"),
+        "random numbers": (torch.get_rng_state().tolist(), str(np.random.get_state()), random.getstate()),
+        "directory": os.getcwd(),
+        "environment": dict(os.environ),
+        "path": list(sys.path),
+        "warnings": list(warnings.filters),
+        "garbage": (gc.isenabled(), gc.get_threshold()),
+        "streams": (sys.stdout, sys.stderr),
+        "recursion limit": sys.getrecursionlimit(),
+    }
+
+
+@pytest.mark.parametrize("answer", ["stub", "solution"])
+@pytest.mark.parametrize(("lecture", "exercise"), EXERCISES)
+def test_a_check_leaves_torch_and_python_as_it_found_them(lecture: str, exercise: Exercise, answer: str) -> None:
+    spec = checks.spec_of(lecture, exercise)
+    names: dict[str, Any] = {}
+    run_cell(spec.cells.setup, "setup", names)
+    run_cell(getattr(exercise, answer), "answer", names)
+    names["check"] = check
+    before = surroundings()
+    run_cell(f"rubric = check({exercise.name!r})", "check", names)
+    after = surroundings()
+    assert (names["rubric"].points > 0) is (answer == "solution")
+    assert not {name: (value, after[name]) for name, value in before.items() if after[name] != value}
 
 
 def test_names_of_exercises_and_of_their_files_agree_and_are_unique() -> None:

@@ -320,7 +320,7 @@ def test_every_command_gives_a_student_the_same_state(situated: tuple[ClassFolde
     assert ("would grade ada" in dry_run) is (state is State.QUEUED or changed(course))
     assert ("1 not submitted" in dry_run) is (not handed_in)
     there = handed_in or bool(course.instead("ada", NAME))
-    assert f"{int(there)} submissions, {int(there)} of them want a look" in verified
+    assert f"{int(there)} submissions: {int(there)} of them need attention" in verified
     assert grade.plan(course, NAME).absent == ([] if handed_in else ["ada"])
 
 
@@ -385,7 +385,7 @@ def test_a_dangling_link_that_no_roster_lists_is_a_student_for_every_command(tmp
     (tmp_path / "submitted" / "ada").symlink_to("nowhere")
     (tmp_path / "submitted" / "notes.txt").write_text("no student")
     said = command(name, ClassFolder(tmp_path), *(["--dry-run"] if name == "grade" else []))
-    wanted = {"verify": "1 submissions, 1 of them want a look", "grade": "would grade ada 1 to grade"}
+    wanted = {"verify": "1 submissions: 1 of them need attention", "grade": "would grade ada 1 to grade"}
     assert wanted.get(name, "1 students: 1 queued") in said
 
 
@@ -403,7 +403,12 @@ def test_of_a_notebook_with_a_thousand_odd_cells_the_first_findings_are_listed(t
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}))
     said = command("verify", ClassFolder(tmp_path))
-    assert said.count("→") == NOTES_LIMIT and "findings more" in said and "1 of them want a look" in said
+    assert (
+        said.count("→") == NOTES_LIMIT + 1
+        and "no answer at all" in said
+        and "findings more" in said
+        and "1 of them need attention" in said
+    )
 
 
 def test_a_terminal_shows_nothing_of_a_submission_as_a_row_of_ours_as_markup_or_as_an_emoji(

@@ -538,7 +538,7 @@ def test_mfu_curve_shows_rates_where_a_peak_is_unknown() -> None:
 
 def test_mfu_curve_names_a_utilization_above_one() -> None:
     words = " ".join(texts(plots.mfu_curve([64], {"fp32": [2e12]}, {"fp32": 1e12})))
-    assert "above 100 %: check the peak and the timing of fp32" in words
+    assert "above 100%: check the peak and the timing of fp32" in words
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,25 @@ def test_nothing_is_defined_and_no_generator_is_moved() -> None:
     assert (np.random.get_state()[1].tobytes(), random.getstate()) == states  # type: ignore[index, union-attr]
 
 
+def test_an_answer_that_changes_torchs_settings_changes_them_for_neither_the_next_case_nor_the_notebook() -> None:
+    names = notebook(
+        """
+seen = []
+
+def matmul_flops(x_shape, w_shape):
+    seen.append((torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_num_threads()))
+    torch.set_grad_enabled(False)
+    torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(threads + 1)
+    raise NotImplementedError
+""",
+        threads=(threads := torch.get_num_threads()),
+    )
+    run(names)
+    now = torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_num_threads()
+    assert now == (True, torch.float32, threads) and len(names["seen"]) > 1 and set(names["seen"]) == {now}
+
+
 def test_a_cell_that_cannot_be_read_is_named_and_not_the_version_before_it() -> None:
     broken = "def matmul_flops(x_shape, w_shape:\n    return 1"
     rubric = run(notebook(RIGHT, In=["", RIGHT, broken, "check('matmul_flops')"]))

@@ -78,13 +78,16 @@ def write(student, ids, count, heads, size, blocks, places=24, dtype="float64", 
         return x
 
     given_ids = ids.to(device, copy=True)
-    if again:
-        student.generate(model, heads, given_ids, count, lambda scores: scores.argmin(dim=-1))
-    torch.set_grad_enabled(recording)
-    with torch.autograd.graph.saved_tensors_hooks(kept, lambda x: x), Watch():
-        result = student.generate(model, heads, given_ids, count, pick)
-    gradients = torch.is_grad_enabled()
-    torch.set_grad_enabled(True)
+    before = torch.is_grad_enabled()
+    try:
+        if again:
+            student.generate(model, heads, given_ids, count, lambda scores: scores.argmin(dim=-1))
+        torch.set_grad_enabled(recording)
+        with torch.autograd.graph.saved_tensors_hooks(kept, lambda x: x), Watch():
+            result = student.generate(model, heads, given_ids, count, pick)
+        gradients = torch.is_grad_enabled()
+    finally:
+        torch.set_grad_enabled(before)
     return {
         "result": result.clone() if torch.is_tensor(result) else result,
         "ids afterwards": given_ids,
