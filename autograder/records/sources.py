@@ -209,8 +209,9 @@ def _committed(repository: Path, file: File) -> datetime | None:
         return None
     quiet = ["-c", "core.fsmonitor=false", "-c", "log.showSignature=false"]  # both run programs
     command = ["git", *quiet, "-C", str(repository), "log", "-1", "--format=%cI", "--", os.path.abspath(file.path)]
-    settings = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # of another repository
-    # A repository may say that what it lacks is fetched, and by which program; no protocol is allowed, so nothing is.
+    # Ours may be about another repository. And this one may say that what it lacks is fetched, and by which
+    # program: no protocol is allowed, so nothing is.
+    settings = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     settings |= {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
     try:
         ran = subprocess.run(
