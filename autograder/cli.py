@@ -178,9 +178,10 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
         remarks += map(str, one.findings[:NOTES_LIMIT])  # a notebook may have a hundred thousand odd cells
         if more := len(one.findings[NOTES_LIMIT:]):
             remarks.append(f"{where}: {more:,} findings more")
-        if nothing := len(open_) == len(problems.exercises) + len(problems.questions):
+        nothing = len(open_) == len(problems.exercises) + len(problems.questions)
+        if nothing and one.cells:  # of what can't be read enough has been said
             remarks.append(f"{where}: it has no answer at all\n  → ask whether it's the right file")
-        elif open_:
+        elif open_ and one.cells:
             remarks.append(f"{where}: no answer to {', '.join(open_)}")
         wanted += bool(one.findings or nothing)
         unfinished += bool(open_)
