@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import sys
 import webbrowser
@@ -27,6 +28,7 @@ from autograder.grading.exercises import ProblemSet
 from autograder.grading.marks import Result, State, counts
 from autograder.grading.text import NOTES_LIMIT, clean, folded, one_line
 from autograder.inside.limits import Limits
+from autograder.inside.names import defined
 from autograder.project import source_path
 from autograder.records import decisions, due, results, roster
 from autograder.records.export import Format
@@ -87,19 +89,21 @@ def _one_of(folder: Path | None, lecture_name: str | None) -> str | None:
 
 
 _Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The class's folder, as `course init` makes it.")]
-_Assignment = Annotated[str, typer.Argument(metavar="LECTURE", callback=_known, help="As 01_tensors.")]
+_Assignment = Annotated[str, typer.Argument(metavar="LECTURE", callback=_known, help="Such as 01_tensors.")]
 _Roster = Annotated[
     Path | None,
-    typer.Option("--roster", metavar="FILE", help="A CSV file with a column id; FOLDER/roster.csv if there is one."),
+    typer.Option(
+        "--roster", metavar="FILE", help="A CSV file with a column id. Default: FOLDER/roster.csv, if it exists."
+    ),
 ]
 _Class = Annotated[
     Path | None,
     typer.Option(
-        "--class", metavar="FOLDER", is_eager=True, help="A class with lectures of its own, which class.toml names."
+        "--class", metavar="FOLDER", is_eager=True, help="A class that has lectures of its own (see its class.toml)."
     ),
 ]
 _Unsafe = Annotated[
-    bool, typer.Option("--unsafe", help="No sandbox: students' code runs as you and may do all that you may.")
+    bool, typer.Option("--unsafe", help="Use no sandbox: students' code runs as you and can do whatever you can.")
 ]
 
 
@@ -107,7 +111,7 @@ _Unsafe = Annotated[
 def init(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of the class's own, outside this course.")],
     course_id: Annotated[
-        str, typer.Option("--course-id", metavar="NAME", help="nbgrader's name of a new class, as cs336-2026.")
+        str, typer.Option("--course-id", metavar="NAME", help="nbgrader's name for a new class, such as cs336-2026.")
     ] = build.COURSE_ID,
 ) -> None:
     """Make a folder for a class: an nbgrader course directory.
@@ -116,7 +120,9 @@ def init(
     have changed.
     """
     with _plain_errors():
-        lectures = build.course_directory(folder, ClassFolder(folder).lectures, seed=None, course_id=course_id)
+        paths = ClassFolder(folder).lectures
+        build.require_current(map(source.read, paths))
+        lectures = build.course_directory(folder, paths, seed=None, course_id=course_id)
         for lecture in lectures:
             console.print(f"{folder}/source/{lecture.name}", highlight=False)
         _draw_inputs(ClassFolder(folder), lectures)
@@ -145,8 +151,9 @@ def _draw_inputs(course: ClassFolder, lectures: list[source.Lecture]) -> None:
 def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = None) -> None:
     """List broken submissions and what's wrong with them.
 
-    Run this before `nbgrader autograde`; `course grade` reports the same. Changes nothing. Exits with 1 if one needs
-    attention.
+    Run this before `nbgrader autograde`; `course grade` reports the same. Changes nothing and runs no code, so it can't
+    tell whether an answer is right. Exits with 1 if a submission needs attention: it's damaged, or has no answer at
+    all.
     """
     with _plain_errors():
         course = ClassFolder(folder)
@@ -154,34 +161,58 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
         course.require_submissions(lecture_name)
         students = roster.of(course, lecture_name, roster_file)
         handed_in = {name: course.read(name, lecture_name) for name in students}
-        # A student with a folder, but with nothing in it by the name that is graded, wants a look too.
-        there = [each for name, each in handed_in.items() if not each.nothing or course.instead(name, lecture_name)]
-        read = [submission.parse(each, problems) for each in there]
+        read = []
+        for name, each in handed_in.items():
+            if not each.nothing:
+                read.append(submission.parse(each, problems))
+            elif there := course.instead(name, lecture_name):  # nothing by the name that is graded
+                problem = f"there is no such notebook; there is {', '.join(there[:5])}"
+                remedy = f"rename it to {lecture_name}.ipynb if it is the notebook; otherwise ask the student for that"
+                finding = submission.Finding(each.path, problem, remedy)
+                read.append(submission.Submission(each.path, (), (finding,)))
         left_out = roster.left_out(course, lecture_name)
-    untouched = {one.path: _untouched(one, problems) for one in read}
-    findings = [finding for one in read for finding in one.findings]
     remarks: list[str] = []
-    for one in read:  # a notebook may have a hundred thousand odd cells
-        remarks += map(str, one.findings[:NOTES_LIMIT])
+    wanted = unfinished = 0
+    for one in read:
+        where, open_ = one_line(str(one.path)), _unanswered(one, problems)
+        remarks += map(str, one.findings[:NOTES_LIMIT])  # a notebook may have a hundred thousand odd cells
         if more := len(one.findings[NOTES_LIMIT:]):
-            remarks.append(f"{one_line(str(one.path))}: {more:,} findings more")
-        if names := untouched[one.path]:
-            remarks.append(f"{one_line(str(one.path))}: as handed out, or missing: the cells of {', '.join(names)}")
+            remarks.append(f"{where}: {more:,} findings more")
+        if nothing := len(open_) == len(problems.exercises) + len(problems.questions):
+            remarks.append(f"{where}: it has no answer at all\n  → ask whether it's the right file")
+        elif open_:
+            remarks.append(f"{where}: no answer to {', '.join(open_)}")
+        wanted += bool(one.findings or nothing)
+        unfinished += bool(open_)
     for remark in [*remarks, *left_out]:
         _say(remark)
-    wanted, unfinished = len({f.path for f in findings}), sum(map(bool, untouched.values()))
     _say(
-        f"{len(read)} submissions, {wanted} of them want a look; {unfinished} leave exercises unanswered. No code was "
-        "run: `course grade` says what they earn"
+        f"{len(read)} submissions: {wanted} of them need attention, {unfinished} leave exercises unanswered. No code "
+        "was run, so none of the answers is known to be right: `course grade` says what they earn"
     )
-    if findings or left_out:
+    if wanted or left_out:
         raise typer.Exit(1)
 
 
-def _untouched(one: submission.Submission, problems: ProblemSet) -> list[str]:
-    """The exercises whose cells are still the ones that were handed out, or are gone."""
+def _unanswered(one: submission.Submission, problems: ProblemSet) -> list[str]:
+    """The exercises that no cell can answer, and the questions whose cells are as handed out, or gone.
+
+    A cell can answer an exercise if it isn't as handed out and has a name that the solution defines, other than in a
+    call. Only the text is looked at, because what students write isn't parsed outside a sandbox.
+    """
+    ours = {cell.plain.strip() for cell in problems.cells}
+    texts = [cell.text for cell in one.cells if cell.plain.strip() not in ours and not cell.name.startswith("test_")]
     answers = one.answers(problems)
-    return [each.name for each in problems.exercises if answers.get(each.name, each.stub).strip() == each.stub.strip()]
+    open_ = []
+    for exercise in problems.exercises:
+        names = "|".join(sorted(defined(exercise.solution)))
+        pattern = re.compile(rf"\b(?:def|class)\s+(?:{names})\b|\b(?:{names})\b(?!\s*\()")
+        if not any(map(pattern.search, texts)):
+            open_.append(exercise.name)
+    for each in problems.questions:  # a task is answered anywhere
+        if not each.task and answers.get(each.name, each.text).strip() == each.text.strip():
+            open_.append(each.name)
+    return open_
 
 
 @app.command()
@@ -192,13 +223,11 @@ def collect(
         Path,
         typer.Argument(
             metavar="SOURCE",
-            help="Canvas' or Moodle's zip, a folder of repositories, or nbgrader's exchange (its folder inbound).",
+            help="A zip from Canvas or Moodle, a folder of repositories, or nbgrader's exchange (its inbound folder).",
         ),
     ],
     roster_file: _Roster = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be collected, and change nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be collected; change nothing.")] = False,
 ) -> None:
     """Take submissions from Canvas, Moodle, GitHub or nbgrader's exchange.
 
@@ -275,25 +304,27 @@ def grade(
     workers: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Processes on this machine; one for each processor if left out, 0 for the command itself."
+            min=0, help="Worker processes on this machine. Default: one per processor. 0: grade in the command itself."
         ),
     ] = None,
     scheduler: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="A Dask scheduler, whose workers grade in place of this machine.")
+        str, typer.Option(metavar="ADDRESS", help="A Dask scheduler whose workers grade instead of this machine.")
     ] = "",
     roster_file: _Roster = None,
     database: Annotated[
-        str, typer.Option("--db", metavar="URL", help="The gradebook, for SQLAlchemy; FOLDER/gradebook.db if left out.")
+        str, typer.Option("--db", metavar="URL", help="The gradebook's SQLAlchemy URL. Default: FOLDER/gradebook.db.")
     ] = "",
     again: Annotated[
-        bool, typer.Option("--again", help="Grade those too who have a result for the same work.")
+        bool, typer.Option("--again", help="Also grade students who already have a result for the same work.")
     ] = False,
     seconds: Annotated[
         float,
-        typer.Option(min=0.1, help="That one call of a student's code may take; more if it must wait for a processor."),
+        typer.Option(
+            min=0.1, help="How long one call of a student's code may take; longer if it has to wait for a processor."
+        ),
     ] = 5.0,
     unsafe: _Unsafe = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be graded, and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be graded; change nothing.")] = False,
 ) -> None:
     """Grade what isn't graded yet, each submission in isolation.
 
@@ -403,24 +434,27 @@ def decide(
     lecture_name: _Assignment,
     student: Annotated[str, typer.Argument(metavar="STUDENT", help="The name of the student's folder.")],
     exercise: Annotated[
-        str, typer.Argument(metavar="EXERCISE", help="As in the results; the whole submission if left out.")
+        str, typer.Argument(metavar="EXERCISE", help="Its name in the results. Default: the whole submission.")
     ] = "",
     points: Annotated[
-        float | None, typer.Option("--points", metavar="POINTS", help="That count instead of the tests'.")
+        float | None, typer.Option("--points", metavar="POINTS", help="Points that replace those from the tests.")
     ] = None,
     comment: Annotated[
-        str | None, typer.Option("--comment", metavar="TEXT", help='For the student; "" takes it away.')
+        str | None, typer.Option("--comment", metavar="TEXT", help='A comment for the student; "" removes it.')
     ] = None,
     reviewed: Annotated[
-        bool, typer.Option("--reviewed", help="Finish the review: you have looked at what the notes say.")
+        bool, typer.Option("--reviewed", help="Finish the review: you've looked at what the notes say.")
     ] = False,
     until: Annotated[
-        str, typer.Option("--until", metavar="DAY", help="The student may hand in to this day, as 2026-11-30.")
+        str,
+        typer.Option(
+            "--until", metavar="DAY", help="The last day on which the student may hand in, such as 2026-11-30."
+        ),
     ] = "",
     withdraw: Annotated[
-        bool, typer.Option("--withdraw", help="Let the tests' points count again, and drop the comment.")
+        bool, typer.Option("--withdraw", help="Use the tests' points again, and drop the comment.")
     ] = False,
-    by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who decides; you if left out.")] = "",
+    by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who decides. Default: you.")] = "",
     roster_file: _Roster = None,
 ) -> None:
     """Give points by hand, comment, finish a review, extend.
@@ -462,7 +496,7 @@ def show(
         str, typer.Option("--exercise", metavar="EXERCISE", help="One exercise, with everybody's answers.")
     ] = "",
     anonymous: Annotated[
-        bool, typer.Option("--anonymous", help="Aliases, which `course decide` takes too, and no names.")
+        bool, typer.Option("--anonymous", help="Show aliases instead of names; `course decide` takes them, too.")
     ] = False,
     roster_file: _Roster = None,
 ) -> None:
@@ -518,7 +552,7 @@ def feedback(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = 
 def interview(
     folder: _Folder,
     lecture_name: _Assignment,
-    student: Annotated[str, typer.Option("--student", metavar="STUDENT", help="Only about this student.")] = "",
+    student: Annotated[str, typer.Option("--student", metavar="STUDENT", help="Only this student.")] = "",
     roster_file: _Roster = None,
 ) -> None:
     """Write three questions about each student's own work.
@@ -581,7 +615,7 @@ def export(
         typer.Option(
             "--title",
             metavar="TITLE",
-            help="The assignment's title in Canvas or Moodle, as 'Tensors (4711)'; LECTURE if left out.",
+            help="The assignment's title in Canvas or Moodle, such as 'Tensors (4711)'. Default: LECTURE.",
         ),
     ] = "",
     against: Annotated[
@@ -589,7 +623,7 @@ def export(
         typer.Option(
             "--against",
             metavar="FILE",
-            help="A gradebook downloaded from Canvas or Moodle: say what an import would change there; write nothing.",
+            help="A gradebook downloaded from Canvas or Moodle: say what an import would change; write nothing.",
         ),
     ] = None,
     roster_file: _Roster = None,
@@ -648,9 +682,10 @@ def formgrader(folder: _Folder, arguments: typer.Context) -> None:
 @app.command()
 def hub(
     folder: _Folder,
-    place: Annotated[Path, typer.Argument(metavar="PLACE", help="The hub's own folder, as /srv/hub.")],
+    place: Annotated[Path, typer.Argument(metavar="PLACE", help="The hub's own folder, such as /srv/hub.")],
     environment: Annotated[
-        Path | None, typer.Option("--environment", metavar="ENV", help="The students' environment, as /opt/course-env.")
+        Path | None,
+        typer.Option("--environment", metavar="ENV", help="The students' environment, such as /opt/course-env."),
     ] = None,
     graders: Annotated[
         list[str] | None, typer.Option("--grader", metavar="USER", help="Who may grade; may be repeated.")
@@ -658,10 +693,10 @@ def hub(
     exchange: Annotated[
         Path, typer.Option("--exchange", metavar="FOLDER", help="Where nbgrader exchanges assignments.")
     ] = Path("/srv/nbgrader/exchange"),
-    memory: Annotated[str, typer.Option("--memory", help="What one student's server may take.")] = "4G",
-    cpus: Annotated[float, typer.Option("--cpus", min=0.1, help="Processors, likewise.")] = 2.0,
+    memory: Annotated[str, typer.Option("--memory", help="The most memory that one student's server may take.")] = "4G",
+    cpus: Annotated[float, typer.Option("--cpus", min=0.1, help="The most processors that it may take.")] = 2.0,
     kubernetes: Annotated[
-        bool, typer.Option("--kubernetes", help="Only PLACE/values.yaml, for Zero to JupyterHub.")
+        bool, typer.Option("--kubernetes", help="Write only PLACE/values.yaml, for Zero to JupyterHub.")
     ] = False,
 ) -> None:
     """Write the settings of a JupyterHub for a class.
@@ -697,15 +732,17 @@ def hub(
 @app.command()
 def demo(
     folder: Annotated[
-        Path | None, typer.Argument(metavar="FOLDER", help="An empty folder or a demo's own; build/demo if left out.")
+        Path | None,
+        typer.Argument(metavar="FOLDER", help="An empty folder, or an earlier demo's. Default: build/demo."),
     ] = None,
     lecture_name: Annotated[
-        str, typer.Option("--lecture", metavar="LECTURE", callback=_known, help="What the class handed in.")
+        str, typer.Option("--lecture", metavar="LECTURE", callback=_known, help="The lecture that the class handed in.")
     ] = "01_tensors",
-    students: Annotated[int, typer.Option(min=1, max=1000, help="How many there are in the class.")] = 24,
-    seed: Annotated[int, typer.Option(help="Another number makes another class.")] = 0,
+    students: Annotated[int, typer.Option(min=1, max=1000, help="The size of the class.")] = 24,
+    seed: Annotated[int, typer.Option(help="A different number makes a different class.")] = 0,
     semester: Annotated[
-        bool, typer.Option("--semester", help="A semester of five lectures instead, in build/semester if left out.")
+        bool,
+        typer.Option("--semester", help="Make a semester of five lectures instead. Default folder: build/semester."),
     ] = False,
     unsafe: _Unsafe = False,
 ) -> None:
@@ -809,10 +846,10 @@ def notebooks(class_folder: _Class = None) -> None:
 @app.command()
 def check(
     lecture_name: Annotated[
-        str | None, typer.Argument(metavar="LECTURE", callback=_known, help="As 01_tensors; all of them if left out.")
+        str | None, typer.Argument(metavar="LECTURE", callback=_known, help="Such as 01_tensors. Default: all of them.")
     ] = None,
     exercise: Annotated[
-        str, typer.Argument(metavar="EXERCISE", help="One exercise of it; all of them if left out.")
+        str, typer.Argument(metavar="EXERCISE", help="One of its exercises. Default: all of them.")
     ] = "",
     draws: Annotated[int, typer.Option(min=1, help="Inputs drawn for each exercise.")] = 200,
     class_folder: _Class = None,
@@ -928,15 +965,13 @@ def _write_teaching(lectures: Sequence[source.Lecture]) -> list[str]:
 
 @app.command()
 def release(
-    folder: Annotated[
-        Path | None, typer.Argument(metavar="FOLDER", help="Where to put it; build/ if left out.")
-    ] = None,
+    folder: Annotated[Path | None, typer.Argument(metavar="FOLDER", help="Where to put it. Default: build/.")] = None,
     lectures: Annotated[
         list[str] | None,
         typer.Option("--lecture", metavar="LECTURE", help="Only this lecture's notebook; may be repeated."),
     ] = None,
     no_notebooks: Annotated[
-        bool, typer.Option("--no-notebooks", help="None of them: a hub hands out lectures one by one.")
+        bool, typer.Option("--no-notebooks", help="Leave the notebooks out: a hub hands out lectures one by one.")
     ] = False,
     class_folder: _Class = None,
 ) -> None:
@@ -951,24 +986,29 @@ def release(
     known = ClassFolder(class_folder or Path())
     chosen = [known.source(name) for name in sorted({*(lectures or ())}) if _one_of(class_folder, name)]
     with _plain_errors():
-        own = _own(class_folder) if class_folder else None
+        if class_folder:
+            known.require()
+            due.read(known, "")  # a damaged class.toml may name a folder that we don't see
+        own = known.own if class_folder else None
         made = make_release(folder or project.BUILD, chosen if lectures or no_notebooks else None, own)
         console.print(f"{made}", highlight=False, soft_wrap=True)
+        if class_folder and own is None:
+            _say(f"Only the course's lectures: {class_folder / SETTINGS} names no folder with others")
 
 
 @app.command()
 def colab(
     folder: Annotated[
-        Path | None, typer.Argument(metavar="FOLDER", help="Where to put them; build/colab if left out.")
+        Path | None, typer.Argument(metavar="FOLDER", help="Where to put them. Default: build/colab.")
     ] = None,
     repository: Annotated[
         str, typer.Option(metavar="OWNER/NAME", envvar="GITHUB_REPOSITORY", help="The public repository on GitHub.")
     ] = "",
     commit: Annotated[
-        str, typer.Option(envvar="GITHUB_SHA", help="What Colab fetches; what is checked out here if left out.")
+        str, typer.Option(envvar="GITHUB_SHA", help="The commit that Colab fetches. Default: the one checked out here.")
     ] = "",
     archive: Annotated[
-        str, typer.Option(metavar="URL", help="A zip to fetch in place of the commit, as `course release` makes.")
+        str, typer.Option(metavar="URL", help="A zip to fetch instead of the commit, such as `course release` makes.")
     ] = "",
     lectures: Annotated[
         list[str] | None, typer.Option("--lecture", metavar="LECTURE", help="Only this lecture; may be repeated.")
@@ -989,9 +1029,9 @@ def colab(
 
 @app.command()
 def book(
-    folder: Annotated[Path | None, typer.Argument(help="Where to put the site; build/book if left out.")] = None,
+    folder: Annotated[Path | None, typer.Argument(help="Where to put the site. Default: build/book.")] = None,
     draft: Annotated[
-        bool, typer.Option("--draft", help="Also take measurements that other programs disturbed, and say so.")
+        bool, typer.Option("--draft", help="Also accept measurements that other programs disturbed, and say so.")
     ] = False,
 ) -> None:
     """Make a web book of the lectures and the project's pages.

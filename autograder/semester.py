@@ -221,10 +221,7 @@ def correct(made: Semester, reference: str = _RIGHT_REFERENCE) -> None:
     """Write the class's own lectures, the last one with this reference, build them, and work out what versions earn."""
     own = made.folder.own
     assert own is not None
-    for name in OWN:
-        text = _OWN_LECTURE.replace("NUMBER", name[:2]).replace("LECTURE", name)
-        text = text.replace("REFERENCE", reference if name == OWN[-1] else _RIGHT_REFERENCE)
-        (own / f"{name}.py").write_text(text, encoding="utf-8")
+    write_lectures(own, reference)
     build.students_checks(folder=own)
     lectures = build.course_directory(made.folder.root, [own / f"{name}.py" for name in OWN])
     made.lectures = [*(each for each in made.lectures if each.name not in OWN), *lectures]
@@ -232,6 +229,14 @@ def correct(made: Semester, reference: str = _RIGHT_REFERENCE) -> None:
         if name == OWN[-1]:
             exercises = lectures[-1].exercises
             made.points[name, version] = {e.name: checks.earned(name, e, answers[e.name]) for e in exercises}
+
+
+def write_lectures(own: Path, reference: str = _RIGHT_REFERENCE) -> None:
+    """Write the class's own lectures, the last one with this reference."""
+    for name in OWN:
+        text = _OWN_LECTURE.replace("NUMBER", name[:2]).replace("LECTURE", name)
+        text = text.replace("REFERENCE", reference if name == OWN[-1] else _RIGHT_REFERENCE)
+        (own / f"{name}.py").write_text(text, encoding="utf-8")
 
 
 def _choose_versions(made: Semester, lecture: Lecture) -> None:

@@ -58,7 +58,7 @@ class Fact:
         return Sourced(self.value, self.source)
 
     def __str__(self) -> str:
-        """The value with its unit, for a person: ``"175 billion parameters"``, ``"46.2 %"``, ``"80 GB"``."""
+        """The value with its unit, for a person: ``"175 billion parameters"``, ``"46.2%"``, ``"80 GB"``."""
         if self.unit == "share":
             return f"{100 * self.value:.3g}%"
         if takes_prefix(self.unit):
@@ -563,7 +563,7 @@ _RUNS = {
     "Llama 3.1 405B unexpected interruptions": Fact(
         419, "interruptions", _HERD_INTERRUPTED, "in those 54 days; 47 more were planned"
     ),
-    "Llama 3.1 405B effective training time": Fact(0.9, "share", _HERD_INTERRUPTED, "over 90 %, they say"),
+    "Llama 3.1 405B effective training time": Fact(0.9, "share", _HERD_INTERRUPTED, "over 90%, they say"),
     "MT-NLG 530B tokens in a step": Fact(1_920 * 2_048, "tokens", _MTNLG),
     "MT-NLG 530B step on 2,240 GPUs": Fact(60.1, "s", _MTNLG),
     "MT-NLG 530B step on 2,800 GPUs": Fact(50.2, "s", _MTNLG),

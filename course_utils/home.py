@@ -54,13 +54,13 @@ def read_lecture(path: Path) -> Lecture:
     title = re.search(r"^# (.+)$", texts[0], re.MULTILINE) if texts else None
     if title is None:
         raise ValueError("its first text has no title")
-    minutes, optional = times(cells)
+    minutes, optional = map(rounded, times(cells))
     questions = tuple(re.findall(r"^> \*\*(.+)\*\*$", texts[0], re.MULTILINE))
     return Lecture(path, title[1], questions, minutes, optional, exercises)
 
 
-def times(cells: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
-    """The minutes that cells take to read and solve, to five: what everybody reads, and what is optional.
+def times(cells: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    """The minutes that cells take to read and solve: what everybody reads, and what is optional.
 
     An optional section lasts until the next ``##``; an optional exercise until the text below its test cell.
     """
@@ -82,8 +82,12 @@ def times(cells: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
             tested = True
         elif not (marks or metadata.get("jupyter", {}).get("source_hidden")):
             found[section or exercise] += sum(map(bool, map(str.strip, text.splitlines()))) / _LINES_PER_MINUTE
-    minutes, optional = (5 * round(each / 5) for each in found)
-    return minutes, optional
+    return found[0], found[1]
+
+
+def rounded(minutes: float) -> int:
+    """To five minutes, as a label says them."""
+    return 5 * round(minutes / 5)
 
 
 def lectures(folder: Path) -> list[Path]:

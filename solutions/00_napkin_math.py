@@ -149,7 +149,7 @@ assert gpt4 > FACTS["EU systemic-risk threshold"].value > runs["Chinchilla (2022
 # %% [markdown]
 r"""
 Each step on the axis of this figure is a factor of ten. That's the right scale for napkin math: the question is rarely
-whether the answer is 30 or 33, but whether it's 3, 30 or 300.
+whether the answer is 70 or 77, but whether it's 7, 70 or 700.
 
 What about your own machine? The cell after your guess spends a second measuring how fast your machine multiplies
 matrices.
@@ -282,8 +282,8 @@ assert round(days, 1) == 179.9
 
 # %% [markdown]
 r"""
-It takes 180 days, nearly six months. Here is how to do it in your head. Write each number as a digit or two and a
-power of ten, and work on the two parts separately:
+Here is how to do it in your head. Write each number as a digit or two and a power of ten, and work on the two parts
+separately:
 """
 
 # %%
@@ -294,16 +294,14 @@ assert math.isclose(digits * 10**exponent, work)
 rate = 1e3 * 1e15 * 0.4  # a thousand cards, 1e15 FLOP/s each, 40% of it
 napkin = work / rate / 1e5  # a day is nearly 1e5 s
 print(f"on the napkin {napkin:.1f} days, with all digits {days:.1f}")
-assert math.isclose(napkin, 157.5)
-assert abs(napkin / days - 1) < 0.13
+assert abs(napkin / days - 7 / 8) < 0.01
 assert 24 * 3600 == 86_400
 
 # %% [markdown]
 r"""
-The napkin says 157.5 days instead of 180. It's an eighth too low, almost entirely because a day has 86,400 seconds and
-not 100,000. That's good enough for most purposes, since you rarely know the MFU any more precisely than that. Three
-constants are worth remembering: *an H100 does $10^{15}$ FLOP/s, a day has $10^5$ seconds, and a good MFU is 0.4 to
-0.5.*
+The napkin's number is an eighth too low, almost entirely because a day has 86,400 seconds and not 100,000. That's good
+enough for most purposes, since you rarely know the MFU any more precisely than that. Three constants are worth
+remembering: *an H100 does $10^{15}$ FLOP/s, a day has $10^5$ seconds, and a good MFU is 0.4 to 0.5.*
 
 How much does the answer depend on the assumptions?
 """
@@ -503,9 +501,6 @@ assert round(speed_up) == 15
 
 # %% [markdown]
 r"""
-Sixteen again! The master copy uses up what the parameters and gradients save. As far as these numbers go, *mixed
-precision saves time, not memory*.
-
 ### Exercise 0.3 · Bytes per parameter &nbsp; ★☆☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `bytes_per_parameter(parameters, gradients, optimizer, state, master)` for any such recipe. `parameters`,
@@ -543,9 +538,11 @@ r"""
 <details><summary>Hint 1</summary>Use two small dictionaries: how many bytes each dtype takes, and how many numbers each optimizer keeps.</details>
 <details><summary>Hint 2</summary>For each parameter you store the parameter itself, its gradient, zero to two numbers of optimizer state, and perhaps a copy. Each of these has a dtype of its own.</details>
 
-**Why it matters.** "How large a model fits?" has no answer until somebody specifies the recipe. You'll find 16 bytes
-per parameter in the ZeRO paper (Rajbhandari and others, 2019, arXiv:1910.02054) and 18 in Hugging Face's documentation
-("Anatomy of Model's Memory"); a recipe without a master copy takes 12. All of them are correct:
+**Why it matters.** "How large a model fits?" has no answer until somebody specifies the recipe. With a `float32` master
+copy, 16-bit parameters and gradients save nothing: as far as these numbers go, *mixed precision saves time, not
+memory*. You'll find 16 bytes per parameter in the ZeRO paper (Rajbhandari and others, 2019, arXiv:1910.02054) and 18 in
+Hugging Face's documentation ("Anatomy of Model's Memory"); a recipe without a master copy takes 12. All of them are
+correct:
 """
 
 # %%
@@ -664,16 +661,14 @@ assert 4 * model == 2 * 80e9
 
 # %% [markdown]
 r"""
-The answer is 40 billion, or 53 billion if you store parameters and gradients in `bfloat16` and dare to do without a
-master copy. Both answers are correct, so always say which recipe you mean.
+Without a master copy there's room for a third more, so always say which recipe you mean.
 
-CS336 has given both answers: 40 billion in
-[2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py), with every number in `float32`,
-and 53 billion in [2026](https://github.com/stanford-cs336/lectures/blob/main/lecture_02.py), with the second recipe.
-Your functions agree:
+CS336 has used two recipes: in [2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py)
+every number was in `float32`, and in [2026](https://github.com/stanford-cs336/lectures/blob/main/lecture_02.py)
+parameters and gradients were in `bfloat16`, without a master copy. Your functions give both of its answers:
 """
 
-# %% tags=["item-2", "item-88"]
+# %% tags=["item-2", "item-88", "folded"]
 editions = {2025: ("float32", "float32", "AdamW"), 2026: ("bfloat16", "bfloat16", "AdamW")}
 answers = {}
 for year, recipe_of_year in editions.items():
@@ -686,9 +681,9 @@ assert answers[2026] == 8 * 80e9 / 12 and round(answers[2026] / 1e9) == 53
 
 # %% [markdown]
 r"""
-And don't forget the *eight*. You may read that one H100 can train a model of 40 billion parameters; in fact one holds 5
-billion. And even eight hold 40 billion only if the model is sharded. A **sharded** model is split among the GPUs, and
-each keeps only its share (lecture 12). If each GPU keeps everything, the limit stays at 5 billion.
+And don't forget the *eight*. You may read that a single H100 can train a model this large; in fact one holds an
+eighth of it. And even eight hold it only if the model is sharded. A **sharded** model is split among the GPUs, and each
+keeps only its share (lecture 12). If each GPU keeps everything, eight hold no more than one.
 """
 
 # %% tags=["error-22"]
@@ -868,15 +863,15 @@ assert math.isclose(gpu_hours, 24 * training_days(70e9, 15e12, 1, h100, 0.4))  #
 
 # %% [markdown]
 r"""
-One run costs 18 million dollars, if it works. At the table's lowest price for an H100 it would be 12 million; at the
-highest, 30 million. Failed runs, earlier experiments and salaries add to this. (DeepSeek's much-quoted 5.6 million is a
-number of this kind, as their report says: it's only the rent for the final run.)
+That's for one run, if it works. At the table's lowest price for an H100 it would cost a third less; at the highest,
+almost three quarters more. Failed runs, earlier experiments and salaries add to this. (DeepSeek's much-quoted 5.6
+million is a number of this kind, as their report says: it's only the rent for the final run.)
 
 We can put a price on each resource:
 """
 
 # %%
-assert [round(gpu_hours * price / 1e6, 1) for price in (cheap, dear)] == [11.9, 30.4]
+assert [round(price / rent, 2) for price in (cheap, dear)] == [0.67, 1.72]
 
 hours, price = (
     FACTS["DeepSeek-V3 GPU-hours"].value,
@@ -1054,11 +1049,11 @@ assert len(rows) == 9 and len(close) == 7
 assert max(ratios, key=lambda run: ratios[run]) == "Llama 3.1 8B"
 assert round(ratios["Llama 3.1 8B"], 1) == 2.9 and round(ratios["Llama 3.1 70B"], 1) == 1.6
 
-# %%
+# %% tags=["folded"]
 finding = f"One formula and one MFU: {len(close)} of 9 published runs within a factor of 1.25"
 plots.show(
-    plots.predicted_vs_measured(rows, title=finding),
-    alt=f"{finding}. Predicted next to published GPU-hours, from 180 thousand to 31 million. Seven pairs lie "
+    plots.predicted_vs_measured(rows, against="published", title=finding),
+    alt=f"{finding}. Predicted next to published GPU-hours, from 180 thousand to 31 million. {len(close)} pairs lie "
     "close together; Llama 3.1 70B took 1.6 and Llama 3.1 8B 2.9 times the prediction.",
 )
 
@@ -1067,12 +1062,8 @@ assert round(lowest) == 184 and round(highest) == 30_840
 
 # %% [markdown]
 r"""
-The largest run took about 170 times as many GPU-hours as the smallest. Over that whole range, a formula that fits on a
-napkin predicts seven of nine to within a factor of 1.25. Five of the runs have more to teach us:
+The largest run took about 170 times as many GPU-hours as the smallest. Three of the runs have more to teach us:
 
-- *Llama 3.1 8B took 2.9 times as many GPU-hours as predicted, and Llama 3.1 70B took 1.6 times as many*, as if their
-  MFUs had been 0.14 and 0.25. The model card (the page published with the models) doesn't say why; perhaps these hours
-  include more than one run, but we don't know.
 - *The first two rows* come from a 2021 paper (Narayanan and others, arXiv:2104.04473): 34 days for GPT-3 and 84 days
   for a model of a trillion parameters. Its authors saved memory by computing activations a second time instead of
   keeping them. This adds a forward pass, so training takes 8 FLOPs per parameter per token instead of 6, and their
@@ -1110,6 +1101,10 @@ prediction would have been right. Put any paper's parameters, tokens and GPU-hou
 comes out. A value between 0.3 and 0.5 is plausible on GPUs. Below 0.2, ask why. Above 0.6, ask what was counted. Such a
 number may be right: Google's training library MaxText reports 67% for a model of 32 billion parameters on 256 TPU v5e
 chips, Google's counterpart to GPUs. But none of these nine runs comes close.
+
+At the other end, Llama 3.1 8B took 2.9 times as many GPU-hours as predicted and Llama 3.1 70B took 1.6 times as many,
+as if their MFUs had been 0.14 and 0.25. The model card (the page published with the models) doesn't say why; perhaps
+these hours include more than one run, but we don't know.
 
 Was 0.4 just a lucky choice? Let's count again with other MFUs:
 """

@@ -137,23 +137,6 @@ assert (
 
 # %% [markdown]
 r"""
-> **Trap: GB or GiB?** This matrix takes 2.42 GB, or 2.25 GiB. Stanford's CS336
-> ([2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py)) says "2.3 GB". That number is
-> 2,304 MiB (1 MiB is $2^{20}$ bytes) divided by 1,000, which gives neither GB nor GiB. (To get GiB, divide by 1,024.)
-> Always write the unit, and check the order of magnitude as well. Suppose you read "2.3 GB" for a 2,048 × 8,192 matrix:
-> no mix-up of units explains that, since the matrix takes 64 MiB, less than a thirtieth of it. Labels, too, are only
-> approximate: for an "80 GB" H100, the command `nvidia-smi` reports 81,559 MiB, which is 85.5 GB.
-"""
-
-# %% tags=["error-6", "error-24"]
-assert matrix_bytes / 2**20 == 2_304
-assert 2048 * 8192 * 4 == 64 * 2**20
-reported = FACTS["H100 SXM memory, as nvidia-smi reports it"].value  # bytes
-assert reported / 2**20 == 81_559 and round(reported / 1e9, 1) == 85.5
-assert round(2**30 / 10**9, 2) == 1.07
-
-# %% [markdown]
-r"""
 ### Exercise 1.1 · How many bytes? &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
 Write `tensor_bytes(x, dtype)`. It returns how many bytes the elements of `x` take. If a `dtype` is given, return how
@@ -196,6 +179,23 @@ for dtype in (torch.uint16, torch.int32, torch.int64):  # int64: PyTorch's defau
 
 assert tensor_bytes(corpus) == 2.8e12
 assert tensor_bytes(corpus, torch.int64) == 11.2e12
+
+# %% [markdown]
+r"""
+> **Trap: GB or GiB?** GPT-3's matrix above takes 2.42 GB, or 2.25 GiB. Stanford's CS336
+> ([2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py)) says "2.3 GB". That number is
+> 2,304 MiB (1 MiB is $2^{20}$ bytes) divided by 1,000, which gives neither GB nor GiB. (To get GiB, divide by 1,024.)
+> Always write the unit, and check the order of magnitude as well. Suppose you read "2.3 GB" for a 2,048 × 8,192 matrix:
+> no mix-up of units explains that, since the matrix takes 64 MiB, less than a thirtieth of it. Labels, too, are only
+> approximate: for an "80 GB" H100, the command `nvidia-smi` reports 81,559 MiB, which is 85.5 GB.
+"""
+
+# %% tags=["error-6", "error-24"]
+assert matrix_bytes / 2**20 == 2_304
+assert 2048 * 8192 * 4 == 64 * 2**20
+reported = FACTS["H100 SXM memory, as nvidia-smi reports it"].value  # bytes
+assert reported / 2**20 == 81_559 and round(reported / 1e9, 1) == 85.5
+assert round(2**30 / 10**9, 2) == 1.07
 
 # %% [markdown]
 r"""
@@ -261,17 +261,16 @@ reconcile("the most bytes in use", guess, used.peak, "B")
 assert moved.device.type == y.device.type == device.type
 assert used.live == 2 * (32 * 32 * 4) == 8_192  # y and z
 assert used.peak == 3 * (32 * 32 * 4)  # and the intermediate result y + moved
-print(f"in use at the end: {used.live:,} B; at the peak: {used.peak:,} B")
+print(f"in use at the end: {used.live:,} B; at the peak, with y + moved: {used.peak:,} B")
 
 # %% [markdown]
 r"""
-The cell above measured the memory with `memory.track`. `used.peak`, the most in use at any moment, is larger than
-`used.live`, the memory still in use at the end, because the intermediate result `y + moved` needed room too. In later
-lectures it's this peak that decides whether a model fits.
+The cell above measured the memory with `memory.track`: `used.live` is the memory still in use at the end, and
+`used.peak` is the most in use at any moment. In later lectures it's the peak that decides whether a model fits.
 
 On a GPU, `torch.cuda.memory_allocated()` also reports how much memory tensors take, but its numbers can be larger than
 those above: PyTorch's *allocator*, the code that hands out GPU memory, rounds each tensor up to a multiple of 512
-bytes. Even a tensor with a single element costs 512 bytes there. (Our matrices take 4,096 bytes each, a multiple of 512
+bytes. Even a tensor with a single element costs 512 bytes there. (The sizes of our matrices are multiples of 512
 already.) `memory.track` counts only the bytes that were asked for.
 """
 
@@ -902,9 +901,9 @@ for way, rate in rates.items():
 
 # %% [markdown]
 r"""
-So here's the answer to the opening question, for GPT-3. At two bytes each, its weights take 349 GB: they fill four 80
-GB cards and reach into a fifth. The feed-forward blocks are to blame for two thirds of that. Moving all the weights
-takes 5.5 seconds over PCIe, at 64 GB/s, but only a tenth of a second at the bandwidth of an H100's own memory.
+So here's the answer to the opening question, for GPT-3: the picture shows how many cards its weights fill at two bytes
+each. Two thirds of the weights are in the feed-forward blocks. Moving them all takes 5.5 seconds over PCIe, at 64 GB/s,
+but only a tenth of a second at the bandwidth of an H100's own memory.
 
 ## Takeaways
 

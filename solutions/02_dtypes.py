@@ -638,6 +638,9 @@ total = torch.tensor(0.0, dtype=torch.bfloat16)
 for _ in range(1000):
     total += 1
 reconcile("a thousand ones", guess, total.item(), "")
+print(
+    f"the gap there: {gap(total.item(), torch.bfloat16):g}; one more 1 is a tie, rounded down"
+)
 
 assert total == 256
 assert gap(256.0, torch.bfloat16) == 2  # 257 lies halfway between 256 and 258 …
@@ -646,12 +649,10 @@ assert torch.ones(1000, dtype=torch.bfloat16).sum() == 1000  # sum() accumulates
 
 # %% [markdown]
 r"""
-The sum gets stuck at 256, where the gap is 2. That's why good implementations of sums, means and matrix products read
-16-bit numbers but **accumulate** in `float32`: they keep the running sum in the wider format and round once, at the
-end.
+Good implementations of sums, means and matrix products read 16-bit numbers but **accumulate** in `float32`: they keep
+the running sum in the wider format and round once, at the end.
 
-*Try it yourself:* do the same in `float16`, with 5,000 ones. Predict where it gets stuck: at which number is the gap
-2?
+*Try it yourself:* do the same in `float16`, with 5,000 ones. Predict the result first.
 
 ## 5 · Rounding, by hand (optional)
 
@@ -883,29 +884,28 @@ assert gap(1.0, torch.bfloat16) == 8 * gap(1.0, torch.float16)
 
 # %% [markdown]
 r"""
-The weight never moved. In training, nothing would warn you; the loss would just stop falling. The gradient would be
-fine, and so would the update computed from it (the gradient times a small number, the *learning rate*). The update is
-rounded away in the *sum*. There are two remedies. The usual one is to keep a `float32` copy of the weights, the *master
-weights*, add the updates there, and compute with a `bfloat16` copy of them. The other remedy changes how the sum is
-rounded. **Stochastic rounding** rounds a number to one of its two neighbors at random, with probabilities that make the
-result right *on average*. An update of a tenth of a gap then moves the weight by a whole gap one time in ten.
+In training, nothing would warn you of such an error. The gradient would be fine, and so would the update computed from
+it (the gradient times a small number, the *learning rate*): it's the *sum* that gets rounded. There are two remedies.
+The usual one is to keep a `float32` copy of the weights, the *master weights*, add the updates there, and compute with
+a `bfloat16` copy of them. The other remedy changes how the sum is rounded. **Stochastic rounding** rounds a number to
+one of its two neighbors at random, with probabilities that make the result right *on average*. An update of a tenth of
+a gap then moves the weight by a whole gap one time in ten.
 
 So this is what each format means for training:
 
 | format | range | precision | for stable training |
 |---|---|---|---|
 | `float32` | ample | ample | nothing special, but it takes four bytes per number |
-| `bfloat16` | same as `float32` | small updates vanish | keep weights and sums in `float32` |
+| `bfloat16` | same as `float32` | too coarse for small updates | keep weights and sums in `float32` |
 | `float16` | gradients underflow, activations overflow | eight times as fine as `bfloat16`'s | scale the loss; keep weights and sums in `float32` |
 | `float8_e4m3fn` | ±448 | very coarse | use one scale factor per tensor or block (section 9); suits weights and activations |
 | `float8_e5m2` | ±57,344 | coarser still | the same; suits gradients (if each small block has its own scale factor, E4M3 works for these too; lecture 10) |
 
-*Try it yourself:* let the weight be 0.1 instead of 1, with the same step. Where does it get stuck now? `gap` tells you
-why.
+*Try it yourself:* let the weight be 0.1 instead of 1, with the same step. What is it in the end? `gap` tells you why.
 
 ## 7 · Stochastic rounding (optional)
 
-With stochastic rounding, does the stuck weight reach 2 after all?
+With stochastic rounding, does the weight reach 2?
 
 ### Exercise 2.6 · Rounding at random (optional) &nbsp; ★★★ &nbsp; 20 minutes
 
@@ -1119,12 +1119,12 @@ assert ratio == 12 and len(set(fp4)) == 15  # 0 and −0 are the same number
 
 # %% [markdown]
 r"""
-FP4's fifteen numbers cover hardly any range: the largest, 6, is only 12 times the smallest positive one. If a whole
-tensor shares one scale factor, then a single large element can turn most of the others into 0. **Block scaling** splits
-a tensor into small blocks of neighboring elements and stores one scale factor for each block. Each element is stored as
-a bit pattern, its *code*, and is approximately the number that this code represents times the scale of its block. So a
-large element pushes others toward 0 only in its own block. For example, dividing 0.3, −0.02 and 0.1 by a scale of 0.05
-gives 6, −0.4 and 2, and −0.4 is rounded to −0.5, the nearest number in FP4.
+FP4's fifteen numbers cover hardly any range. If a whole tensor shares one scale factor, then a single large element can
+turn most of the others into 0. **Block scaling** splits a tensor into small blocks of neighboring elements and stores
+one scale factor for each block. Each element is stored as a bit pattern, its *code*, and is approximately the number
+that this code represents times the scale of its block. So a large element pushes others toward 0 only in its own block.
+For example, dividing 0.3, −0.02 and 0.1 by a scale of 0.05 gives 6, −0.4 and 2, and −0.4 is rounded to −0.5, the
+nearest number in FP4.
 
 | format | elements | block | scale of each block | scale of the whole tensor |
 |---|---|---|---|---|
@@ -1185,9 +1185,9 @@ assert round(gigabytes["NVFP4"], 1) == 39.4 and weights_of_70b * 2 / 1e9 == 140
 
 # %% [markdown]
 r"""
-With blocks of 32, the scales add a quarter of a bit per value; with blocks of 16, half a bit. (The four bytes for the
-whole tensor are negligible.) In lecture 10 you'll write the code for the other direction, from numbers to codes and
-scales, and count the elements that no longer become 0 when the blocks are smaller.
+Each block adds eight bits, so the smaller the blocks, the more their scales take. (The four bytes for the whole tensor
+are negligible.) In lecture 10 you'll write the code for the other direction, from numbers to codes and scales, and
+count the elements that no longer become 0 when the blocks are smaller.
 
 *Try it yourself:* how many bits per value would blocks of 8 take, or blocks of 128?
 

@@ -108,7 +108,7 @@ for i in range(3):
 without_offset = 1 * 4 + 0 * 1
 assert without_offset not in corner  # slot 4 does not even belong to the corner
 
-# %%
+# %% tags=["folded"]
 plots.show(
     plots.storage_layout(
         corner, highlight=(1, 0), title="A corner: start at slot 6, strides 4 and 1"
@@ -764,7 +764,7 @@ print(f"{readable(moved / by_column, 'B/s')} by column.")
 assert 10 * view < in_order  # in fact hundreds or thousands of times; ten allows for noise
 
 
-# %% tags=["timed"]
+# %% tags=["timed", "folded"]
 of_view, *of_copies = measured.values()
 finding = timing.conclusion(
     "A view takes the same time at any size; a copy takes longer the more it moves",
@@ -793,9 +793,9 @@ plots.show(
 
 # %% [markdown]
 r"""
-The view takes the same time for every size: PyTorch creates a small object and never touches the storage. A copy's time
-is its bytes (read and written) divided by the bandwidth, once the matrix is large enough. (For small matrices you see
-the overhead of the call and the effect of the caches, which are faster than memory.)
+To make a view, PyTorch creates a small object; it never touches the storage. A copy's time is its bytes (read and
+written) divided by the bandwidth, once the matrix is large enough. (For small matrices you see the overhead of the call
+and the effect of the caches, which are faster than memory.)
 
 Copying *by column* takes longer than copying *in order*, although the number of bytes is the same. That's because a CPU
 doesn't read single numbers from memory. It reads a **cache line**, a block of 64 bytes on most CPUs, even if you asked
@@ -890,8 +890,7 @@ assert array[0, 0] == 1  # it isn't shared any more
 
 # %% [markdown]
 r"""
-Sharing is free, but the conversion to float32 makes a copy. So the array doesn't change when you write to the new
-tensor.
+As long as both share memory, the array changes when you write to the tensor. After a copy it doesn't.
 
 ## 6 · A billion elements in 8 MB
 

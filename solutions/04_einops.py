@@ -74,6 +74,7 @@ k = torch.randn(2, 5, 3, 4)
 
 scores = q @ k.transpose(-2, -1)  # no error, no warning
 reconcile("the line produces", guess, scores.numel(), "scores")
+print(f"{list(scores.shape)}: dimension −2 was the heads, so no token is compared with another")
 
 assert scores.shape == (2, 5, 3, 3)  # heads against heads, within each token
 assert scores.numel() == 90
@@ -82,8 +83,8 @@ assert torch.isclose(scores[0, 0, 0, 1], dot_product)  # head 0 with head 1, bot
 
 # %% [markdown]
 r"""
-Dimension −2 was the heads, so no token was compared with any other. Here the shape gives the mistake away, if anybody
-looks. But if your test happens to use as many heads as tokens, nothing does:
+Here the shape gives the mistake away, if anybody looks. But if your test happens to use as many heads as tokens,
+nothing does:
 """
 
 # %%
@@ -693,9 +694,6 @@ assert merged == 8 * 12 * 1024 * 64 * 4 == 25_165_824  # a copy of everything
 
 # %% [markdown]
 r"""
-So splitting heads is free, but merging them makes a copy. Code like ours pays for that copy once per layer. (A program
-that writes its result as `b t h e` in the first place doesn't. You'll see one in section 7.)
-
 In the picture below, each element of a small tensor moves to its place in the result. Its number is its place in the
 tensor that it comes from, and its color shows its index along one of the named dimensions. Play *elements placed*,
 choose another example, or write your own pattern, shapes and sizes. In *split and move*, replace `(h e)` with `(e h)`:
@@ -750,6 +748,9 @@ one that varies fastest comes last; which is it? And which size can't einops inf
 well, because before training no position in the vector has a meaning. If you do it in a model that you *load*, it
 produces nonsense, without any error. When you convert a model's saved weights from one library to another, you have to
 know which order each library uses.
+
+Splitting heads is free, but merging them makes a copy, and code like ours pays for that copy once per layer. (A program
+that writes its result as `b t h e` in the first place doesn't. You'll see one in section 7.)
 
 ### Images: just more names (optional)
 
@@ -875,9 +876,9 @@ print(f"one product with a 768 × 768 matrix: {readable(product, 's')}")
 
 # %% [markdown]
 r"""
-The names cost a few microseconds per call. Since einops doesn't touch the numbers, this cost doesn't depend on the size
-of the tensor. Compared with the matrix products of a layer, which take milliseconds on a CPU, that's nothing. It can
-matter in a program that makes many small calls, such as one that generates text a token at a time.
+Since einops doesn't touch the numbers, what the names cost doesn't depend on the size of the tensor. Compared with the
+matrix products of a layer, which take milliseconds on a CPU, it's nothing. It can matter in a program that makes many
+small calls, such as one that generates text a token at a time.
 
 `einops.einsum` calls `torch.einsum`, which you'll meet in other people's code. There, each name is a single letter, the
 pattern comes first, and the arrow may be missing.
@@ -1183,10 +1184,10 @@ plots.show(
 
 # %% [markdown]
 r"""
-One head finds *where this word occurs*, up to and including its own position; the other looks *one step back*. Put a
-head that looks one step back in one layer, and in a later layer a head that looks for earlier occurrences, and the
-model can find what *followed* this word last time and predict it again. Trained models do develop such pairs; the later
-head is called an induction head (Olsson and others, 2022, "In-context Learning and Induction Heads").
+One head finds *where this word occurs*; the other looks *one step back*. Put a head that looks one step back in one
+layer, and in a later layer a head that looks for earlier occurrences, and the model can find what *followed* this word
+last time and predict it again. Trained models do develop such pairs; the later head is called an induction head (Olsson
+and others, 2022, "In-context Learning and Induction Heads").
 
 *Try it yourself:* set `sharp = 4.0` and run the cells again. (The asserts will fail, because the attention is then less
 concentrated.) Then make head 1 look two steps back.

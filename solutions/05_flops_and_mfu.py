@@ -409,8 +409,8 @@ assert math.isclose(gpu.clock() - start, 10e-6 + 2e-3)  # this is the one we wan
 
 # %% [markdown]
 r"""
-Python queues calls while the GPU computes, so it's enough to wait once. But the extra second of the first call makes
-the average six times as long as a multiplication really takes.
+Python queues calls while the GPU computes, so it's enough to wait once. But the first call, with its extra second,
+doesn't belong in the average.
 
 This gives us the recipe. **Warm-up** means running the operation a few times before you time it. *Synchronize* (wait
 for the device) before you read the clock: at the start, so that work queued earlier doesn't count, and at the end, so
@@ -532,8 +532,7 @@ assert big.nbytes == 64_000_000
 
 # %% [markdown]
 r"""
-On a CPU, finding and clearing the pages can take longer than the addition itself. On a GPU, the two versions should
-take about the same time. To time only the arithmetic, use `out=`, as `time_calls` does.
+If there's a difference, it's the price of new memory. To time only the arithmetic, use `out=`, as `time_calls` does.
 
 ### Exercise 5.3 · A benchmark &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 
@@ -1201,11 +1200,10 @@ assert intensity_of[f"matmul, n = {matrix:,}"] == matrix / 3
 
 # %% [markdown]
 r"""
-A ReLU takes a twentieth of the FLOPs of a GELU and, by the roofline, isn't any faster: both wait for the same bytes. So
-choosing the ReLU because it takes fewer FLOPs saves no time. What does save time is moving fewer bytes, for instance by
-computing the GELU in the same kernel as its neighbors (lecture 11).
+A ReLU takes a twentieth of the FLOPs of a GELU. Fewer FLOPs save time only to the right of the ridge point. To the left
+of it you have to move fewer bytes, for instance by computing neighboring operations in one kernel (lecture 11).
 
-### Find the mistake: a bound called MFU
+### Find the mistake: a bound called MFU (optional)
 
 The roofline says how fast an operation *could* be. CS336's lecture
 ([2026](https://github.com/stanford-cs336/lectures/blob/main/lecture_02.py)) turns this into a formula for the MFU
@@ -1234,7 +1232,7 @@ assert mfu_as_found([widening, gelu_of_it], *h100_roof) == 1
 r"""
 An MFU of 1, although nothing is multiplied while the GELU runs!
 
-### Exercise 5.6 · The highest MFU &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 5.6 · The highest MFU (optional) &nbsp; ★★☆ &nbsp; 10 minutes
 
 Fix the function: write `mfu_limit(operations, peak, bandwidth)`. It returns the highest MFU, as a fraction, that the
 roofline allows for a program that runs these operations *one after another*: each begins when the one before it is

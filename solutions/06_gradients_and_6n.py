@@ -321,14 +321,13 @@ for central, power in ((True, 2), (False, 1)):  # a step ten times as long
 
 # %% [markdown]
 r"""
-There are two errors, and reducing one increases the other. On the right of the plot, the step is so large that the
-function isn't straight over that distance. A central difference cancels the leading term of this error, so its error
-shrinks in proportion to $h^2$, while that of the forward difference shrinks in proportion to $h$. On the left, the step
-is so small that the two values agree in nearly all their digits, and what's left after the subtraction is mostly
-rounding error. So use *central differences in float64 with $h$ around $10^{-5}$* (for values of magnitude around 1).
+There are two errors, one on each side of the plot. If the step is too large, the function isn't straight over that
+distance. A central difference cancels the leading term of this error, so its error shrinks in proportion to $h^2$,
+while that of the forward difference shrinks in proportion to $h$. If the step is too small, the two values agree in
+nearly all their digits, and what's left after the subtraction is mostly rounding error.
 
 *Try it yourself:* in `slope_error` (in the folded cell above), take the slope at 1,000 instead of 1 (in `one` and in
-`math.cos`). Which side of the V-shaped curves moves, and why?
+`math.cos`). Which side of the curves moves, and why?
 
 ### Exercise 6.2 · A gradient without autograd &nbsp; ★★☆ &nbsp; 10 minutes
 
@@ -363,7 +362,8 @@ r"""
 <details><summary>Hint 1</summary>For each index, make two copies of x in float64, one with that element a step higher and one a step lower. <code>itertools.product(*map(range, x.shape))</code> yields all indices, each as a tuple that you can index with.</details>
 <details><summary>Hint 2</summary><code>x.double()</code> doesn't copy if x is already float64. <code>x.to(torch.float64, copy=True)</code> always does.</details>
 
-**Why it matters.** If you write a backward pass by hand, this is how you find out whether it's right. PyTorch's
+**Why it matters.** If you write a backward pass by hand, this is how you find out whether it's right: with *central
+differences in float64 and a step around $10^{-5}$* (for values of magnitude around 1). PyTorch's
 `torch.autograd.gradcheck` works the same way. You'll use your own version in the next section.
 
 The exercise also shows how much work autograd saves you. Central differences need two evaluations *per parameter*. How
@@ -627,14 +627,11 @@ assert backward / forward == 1.5
 
 # %% [markdown]
 r"""
-It's one and a half times, not twice. One of the four products of the backward pass was never computed.
-
-> **Trap: one product too many.** You may see $4BDD + 4BDK$ for the backward pass of this example, two products for each
-> layer. Which one does autograd skip? Look at the two layers again: what would the second product of the *first* layer
-> be used for? Decide before you run the next cell.
+> **Trap: two products for each layer.** That's how you get $4BDD + 4BDK$ for the backward pass of this example. Look at
+> the two layers again: what would each of the four products be used for? Decide before you run the next cell.
 """
 
-# %% tags=["error-5"]
+# %% tags=["error-5", "folded"]
 with torch.device("meta"):
     x = torch.empty(B, D)
     w1 = torch.empty(D, D, requires_grad=True)
@@ -646,11 +643,12 @@ assert backward != 4 * B * D * D + 4 * B * D * K  # what you may see
 _, with_x = step_flops(x.requires_grad_(), w1, w2)
 assert with_x == 4 * B * D * D + 4 * B * D * K  # now x.grad is needed
 assert with_x - backward == 2 * B * D * D
+print(f"{backward:,} FLOPs, and {with_x:,} if x needs its gradient too: 2·B·D·D more")
 
 # %% [markdown]
 r"""
-It skips $\nabla x$. The data isn't a parameter, so nobody needs its gradient, and no gradient further back is computed
-from it. Autograd computes *one product for each gradient that's needed, and nothing else*.
+Autograd skips $\nabla x$. The data isn't a parameter, so nobody needs its gradient, and no gradient further back is
+computed from it. Autograd computes *one product for each gradient that's needed, and nothing else*.
 
 How much does that matter? For two equal layers it's a sixth of what the rule says, and with more layers it's less. In a
 language model it doesn't matter at all: the input of the first linear layer comes from the *embedding table*, which
@@ -720,15 +718,17 @@ for name, seconds in taken.items():
     print(f"{name:>8}: {readable(flops[name], 'FLOPs')} in {seconds}, at best {speed}")
 times = taken["step"].minimum / taken["forward"].minimum
 reconcile("a whole step, by the clock", guess, times, "times the forward pass")
+print(
+    "On an idle machine it's about 3 or slightly more. If yours is far off, compare the spreads."
+)
 
 assert flops["step"] == 3 * flops["forward"]
 
 # %% [markdown]
 r"""
-On an idle machine, the ratio of the times is about 3 or slightly higher, probably because the backward products read
-their matrices in a different order and memory has to be allocated for the gradients. (If your ratio is 2 or 6,
-something disturbed the measurement: compare the spreads.) For matrix products, then, the count predicts the time. A
-real model also spends time on elementwise operations, which aren't in the count (lecture 05), so its ratio may differ.
+The count leaves out that the backward products read their matrices in a different order and that memory has to be
+allocated for the gradients. A real model also spends time on elementwise operations, which aren't in the count either
+(lecture 05), so its ratio may differ more.
 
 *Try it yourself:* put an `nn.Tanh()` after each layer of `stack`. The count stays the same. Does the time?
 
@@ -1070,10 +1070,9 @@ assert round(held["DeepSeek-V3"] / 1e12, 2) == 1.34
 
 # %% [markdown]
 r"""
-The larger model took less than a tenth of the work. The price is memory: 1.34 TB for the weights alone, at two bytes
-each, about 1.7 times as much as Llama's weights take. And each expert sees only some of the tokens, in our layer a
-quarter of them on average. So its matrix products have fewer rows, and fewer rows mean a lower arithmetic intensity
-(lecture 05).
+The price of a mixture of experts is memory: 1.34 TB for DeepSeek-V3's weights alone, at two bytes each, about 1.7 times
+as much as Llama's weights take. And each expert sees only some of the tokens, in our layer a quarter of them on
+average. So its matrix products have fewer rows, and fewer rows mean a lower arithmetic intensity (lecture 05).
 
 What else is there? Biases and normalization layers have parameters, too, but only a few, and these take part in no
 matrix product. An optimizer such as SGD or AdamW does a handful of operations for each parameter, but only once per

@@ -113,20 +113,21 @@ assert saved == trained | {"buffer"}
 
 # %% [markdown]
 r"""
+> **Trap: a parenthesis.** `nn.Parameter(torch.randn(n)) / 10` is the *result* of a division, a plain tensor, so it
+> isn't registered. You probably want `nn.Parameter(torch.randn(n) / 10)`.
+
+> **Trap: too early.** Before `super().__init__()` has run, a module can't register anything, and PyTorch raises an
+> error if you try.
+
+A **buffer** is a registered tensor that moves with its model, but isn't a parameter and isn't trained. Here are all
+seven:
+
 | assigned to `self` | trained | moved | saved |
 |---|---|---|---|
 | `nn.Parameter(…)`, a module, `nn.ModuleList([…])` | yes | yes | yes |
 | `register_buffer(name, …)`: a running mean, a mask | no | yes | yes |
 | the same with `persistent=False` | no | yes | no |
 | a plain tensor; a plain list of modules | no | no | no |
-
-A **buffer** is a registered tensor that moves with its model, but isn't a parameter and isn't trained.
-
-> **Trap: a parenthesis.** `nn.Parameter(torch.randn(n)) / 10` is the *result* of a division, a plain tensor, so it
-> isn't registered. You probably want `nn.Parameter(torch.randn(n) / 10)`.
-
-> **Trap: too early.** Before `super().__init__()` has run, a module can't register anything, and PyTorch raises an
-> error if you try.
 """
 
 
@@ -198,10 +199,11 @@ assert 0.9 < y.std().item() / 128 < 1.1
 
 # %% [markdown]
 r"""
-It's the square root of the number of inputs, 128. The terms are independent, some positive and some negative, so most
-of the sum cancels. It's the *variances* that add up. Each product $x_i w_{ij}$ has variance $1 \cdot 1$, so the sum of
-$d_\text{in}$ of them has variance $d_\text{in}$. If the weights have mean 0 and std $\sigma$, and the inputs have mean
-0, then
+The terms are independent, some positive and some negative, so most of the sum cancels. It's the *variances* that add
+up.
+
+Each product $x_i w_{ij}$ has variance $1 \cdot 1$, so the sum of $d_\text{in}$ of them has variance $d_\text{in}$. If
+the weights have mean 0 and std $\sigma$, and the inputs have mean 0, then
 
 $$\operatorname{std}(y) = \sqrt{d_\text{in}} \; \sigma \; \operatorname{std}(x)$$
 
@@ -357,13 +359,13 @@ assert abs(y.std().item() - 1 / math.sqrt(3)) < 0.02
 
 # %% [markdown]
 r"""
-It's 0.58. A uniform distribution from $-a$ to $a$ has std $a/\sqrt3$, not $a$. So the variance is
-$1/(3\,\text{fan\_in})$, a third of LeCun's. In a shallow model nobody notices. You'll see what it does in a deep one.
-
 > **Trap: which size is `fan_in`?** PyTorch's own layers store a weight as `[fan_out, fan_in]` and compute
 > `x @ weight.T`, and its initializers take the *second* size as `fan_in`. We write `x @ w`, with `[fan_in, fan_out]`.
 > If you pass a matrix laid out our way, they divide by the wrong size. Pass `w.T`: it's a view, so writing to it fills
 > `w`.
+
+A uniform distribution from $-a$ to $a$ has std $a/\sqrt3$, not $a$. So the variance of these weights is
+$1/(3\,\text{fan\_in})$, a third of LeCun's. In a shallow model nobody notices. You'll see what it does in a deep one.
 """
 
 # %%
@@ -814,12 +816,12 @@ reconcile("numbers in the state_dict of GPT-2", guess, gpt2 + found, "numbers")
 
 # %% [markdown]
 r"""
-It's 163,037,184, since the tied matrix counts twice. `parameters()` returns each *tensor* once, however many names it
-has, because an optimizer must update it only once. `state_dict()` lists each *name*. (On disk, `torch.save` writes the storage once.) So count with `parameters()`.
-
 A **frozen** parameter has `requires_grad=False`. It still takes memory, FLOPs in the forward pass, and FLOPs in the
 backward pass if something before it needs a gradient (lecture 06). But it has no gradient of its own, and the optimizer
 keeps no state for it. So we count the two kinds separately.
+
+For counting, use `parameters()`: it returns each *tensor* once, however many names it has, because an optimizer must
+update it only once. `state_dict()` lists each *name*. (On disk, `torch.save` writes the storage once.)
 
 ### Exercise 7.4 · Count the parameters &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
@@ -1327,7 +1329,7 @@ assert round(kept(3) ** depth, 2) == 0.51
 
 # %% [markdown]
 r"""
-About half is left. Can we see that in a measurement? Not clearly in a single network: each layer's scale is a few
+Can we see that in a measurement? Not clearly in a single network: each layer's scale is a few
 percent off, depending on the weights drawn, and over fifty layers that adds up to tens of percent. The prediction is
 about the mean square over many draws. So let's draw eight, with your `truncated_normal`.
 """
@@ -1482,13 +1484,11 @@ reconcile("std of the stream after 100 layers", guess, as_drawn[-1], "")
 
 assert abs(as_drawn[-1] / math.sqrt(1 + 100) - 1) < 0.1
 assert round(math.sqrt(1 + 100), 1) == 10.0
-assert math.isclose(math.sqrt(2.0**100), 2.0**50)  # if each layer doubled the variance
 
 # %% [markdown]
 r"""
-It's about 10. Variances add up, as in section 2, so after $n$ layers the std is $\sqrt{1 + n}$. That's far less than
-$2^{50}$, which you'd get if each layer *doubled* the variance. Still, the stream grows with depth, so the layers don't
-contribute equally: the first adds as much as is already there, while the last changes the stream by only a tenth.
+The stream grows with depth, so the layers don't contribute equally: the first adds as much as is already there, while
+the last hardly changes the stream.
 
 GPT-2 (Radford and others, 2019) therefore multiplies the initial weights of each matrix that writes to the stream by
 $1/\sqrt{N}$, where $N$ is the number of such matrices. In each of its $L$ Transformer layers there are two, one at the
@@ -1531,11 +1531,12 @@ assert round(0.02 * gpt2_factor, 4) == 0.0041
 
 # %% [markdown]
 r"""
-With the factor, the std of the stream stays between 1 and $\sqrt2$ *at any depth*, and every layer changes it by about
-the same fraction. The gradient benefits as well. On its way back through a layer, it grows by the same factor as the
-stream did on the way forward, because the norm divides by the size of the stream. From layer 100 back to layer 1,
-that's about sevenfold without the factor $1/\sqrt N$ (the stream grows from $\sqrt2$ to 10), but only 1.4-fold with it.
-The matrices that read from the stream need no such factor, since a norm precedes them.
+Variances add up, as in section 2, so as drawn, the stream has std $\sqrt{1 + n}$ after $n$ layers. With the factor, its
+std stays between 1 and $\sqrt2$ *at any depth*, and every layer changes it by about the same fraction. The gradient
+benefits as well. On its way back through a layer, it grows by the same factor as the stream did on the way forward,
+because the norm divides by the size of the stream. From layer 100 back to layer 1, that's about sevenfold without the
+factor $1/\sqrt N$ (the stream grows from $\sqrt2$ to 10), but only 1.4-fold with it. The matrices that read from the
+stream need no such factor, since a norm precedes them.
 
 *Try it yourself:* in `Deep`, replace the ReLU with `torch.tanh`. Which of the four work now? (`tanh` keeps numbers
 within ±1. What about the gradients?)

@@ -81,10 +81,9 @@ assert loss_after_one_step(3 / 14) > loss_after_one_step(0) == 0.5  # worse than
 
 # %% [markdown]
 r"""
-A step changes $x \cdot w$ by $-\text{lr} \cdot \text{error} \cdot (x \cdot x)$, and $x \cdot x = 14$. So each step
-multiplies the error by $1 - 14\,\text{lr}$. With $\text{lr} = \tfrac{1}{14}$ one step reaches the goal, and above
-$\tfrac{2}{14}$ each step makes things worse. The 14 is the **curvature**, the second derivative of the loss, in the
-direction of the gradient. *The learning rate has to stay below 2 divided by the curvature.*
+A larger learning rate overshoots, and above some limit each step makes things worse. The **curvature** is the second
+derivative of the loss in the direction of the gradient. Here it's $x \cdot x$, because a step changes $x \cdot w$ by
+$-\text{lr} \cdot \text{error} \cdot (x \cdot x)$. *The learning rate has to stay below 2 divided by the curvature.*
 
 ### PyTorch's optimizers
 
@@ -404,7 +403,7 @@ assert math.isclose(w.item(), -1e-4 / (1e-4 + 1e-5), rel_tol=1e-5)
 
 # %% [markdown]
 r"""
-That's a factor of 29 from the position of one parenthesis. Gradients of that size are common: in the Transformer of
+All that comes from the position of one parenthesis. Gradients of that size are common: in the Transformer of
 section 8, more than a fifth are smaller still. A learning rate that was tuned for one version may not work for the
 other.
 
@@ -580,8 +579,7 @@ assert abs(adam) < 1e-6 and math.isclose(adamw, 0.1 * 0.1)
 
 # %% [markdown]
 r"""
-A hundred times the decay makes no difference at all: here the decay is the whole gradient, and $\lambda$ cancels. With
-a real gradient, Adam divides the decay by that gradient's size, so weights with large gradients hardly shrink.
+With a real gradient, Adam divides the decay by that gradient's size, so weights with large gradients hardly shrink.
 **AdamW** (Loshchilov and Hutter, 2017) is Adam with decoupled weight decay, which shrinks all weights by the same
 factor.
 
@@ -645,9 +643,10 @@ r"""
 <details><summary>Hint 1</summary>Use the loops from 8.1. If <code>self.state[p]</code> is empty, put 0 and two tensors of zeros there; then increase the step.</details>
 <details><summary>Hint 2</summary>The averages change in place: <code>m.mul_(beta1).add_(p.grad, alpha=1 - beta1)</code>. The corrected ones are new tensors: <code>m / (1 - beta1**t)</code>. Don't store those.</details>
 
-**Why it matters.** You'll train the capstone's Transformer with AdamW. There are many ways to get it wrong, none of
-which raises an error. So the next cell compares your AdamW with PyTorch's: it trains a copy of the same model with each
-for 20 steps, with weight decay on the matrices and none on the biases.
+**Why it matters.** You'll train the capstone's Transformer with AdamW. (With L2 in the prediction above, the size of the
+decay had no effect: the decay was the whole gradient, so $\lambda$ canceled.) There are many ways to get AdamW wrong,
+none of which raises an error. So the next cell compares your AdamW with PyTorch's: it trains a copy of the same model
+with each for 20 steps, with weight decay on the matrices and none on the biases.
 """
 
 
@@ -764,10 +763,8 @@ plots.show(
 
 # %% [markdown]
 r"""
-(Only the first 60 points of each path are drawn.) In the rotated valley AdaGrad is even slower than SGD, and AdamW
-takes more than three times as many steps as in the valley that runs along an axis. Did we just choose bad learning
-rates for this valley? Let's give both optimizers the best of four, and also run AdamW without its first moment
-($\beta_1 = 0$):
+(Only the first 60 points of each path are drawn.) Did we choose bad learning rates for the rotated valley? Let's give
+AdaGrad and AdamW the best of four, and also run AdamW without its first moment ($\beta_1 = 0$):
 """
 
 
@@ -845,7 +842,7 @@ and the counter is itself a tensor of 4 bytes. (Yours is a Python `int`, which t
 
 *Try it yourself:* look at the state of `torch.optim.AdamW(…, amsgrad=True)`. What else does it keep?
 
-### Exercise 8.4 · Bytes of state &nbsp; ★☆☆ &nbsp; essential &nbsp; 10 minutes
+### Exercise 8.4 · Bytes of state &nbsp; ★☆☆ &nbsp; essential &nbsp; 8 minutes
 
 Write `state_bytes(optimizer)`. It returns the bytes of all tensors that the optimizer keeps in its state, including the
 counters. For each parameter the state contains a dict whose values are tensors of any dtype, or plain numbers, strings
@@ -968,6 +965,9 @@ assert kept == 4 * (B * D * L + B)
 
 # %% [markdown]
 r"""
+Not every operation saves its input. A ReLU saves nothing extra: its derivative can be computed from its output, which
+the next layer keeps anyway. A GELU needs its input, which nothing else keeps.
+
 Each linear layer keeps its *input*, since $\nabla w = h^\top \nabla y$ (lecture 06). Layer by layer:
 
 - The first layer keeps $x$, which is your batch of data. It takes $4 B D$ bytes, but they weren't allocated for this
@@ -977,11 +977,8 @@ Each linear layer keeps its *input*, since $\nabla w = h^\top \nabla y$ (lecture
 - The *loss* keeps something too. The derivative of $e^2$ is $2e$, so it keeps the $B$ errors. The formula forgets
   these.
 
-Here that's only eight bytes. But a language model's loss keeps, for each token, a number for *each entry of the
+Here that hardly matters. But a language model's loss keeps, for each token, a number for *each entry of the
 vocabulary*, which is far too much to forget (section 8).
-
-Not every operation saves its input. A ReLU saves nothing extra: its derivative can be computed from its output, which
-the next layer keeps anyway. A GELU needs its input, which nothing else keeps.
 """
 
 # %%
@@ -1004,7 +1001,7 @@ r"""
 *Try it yourself:* how many bytes do `nn.SiLU`, `nn.Sigmoid` and `nn.Dropout(0.5)` keep? Guess first: what does the
 derivative of each need?
 
-### Exercise 8.5 · Four kinds of memory &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
+### Exercise 8.5 · Four kinds of memory &nbsp; ★★☆ &nbsp; essential &nbsp; 12 minutes
 
 Write `training_bytes(batch, width, layers, moments, counter)`. It returns the bytes of each kind in a training step of
 the chain above (`layers` layers of `width` × `width`, possibly none; a head of `width` × 1; no biases, no activation
@@ -1170,9 +1167,6 @@ assert values.min() > 0.6 and values.max() < 1.2
 
 # %% [markdown]
 r"""
-Each iteration has three products. For an $n \times n$ matrix each of them takes $2n^3$ FLOPs, which is $2n$ per
-parameter, so five iterations take $30\,n$. That's 122,880, compared with AdamW's 15.
-
 Muon isn't meant for every parameter. A vector has only one singular value, so there's nothing to equalize, and
 `torch.optim.Muon` rejects it with an error. It accepts embedding tables and output layers, since they're matrices, but
 its authors found that these train better with AdamW. So you need two optimizers: Muon for the matrices of the *hidden
@@ -1273,8 +1267,9 @@ assert math.isclose(optimizer_share([(d, d)], 8_192)["Muon"], 5 * d / 8_192)  # 
 # %% [markdown]
 r"""
 With thousands of tokens in the batch, AdamW's work is negligible. Muon's isn't: with 8,192 tokens it exceeds that of
-the two passes, and it takes a batch of two million tokens to bring the ratio below 1%. For a square matrix the ratio is
-$30\,n / (6 \cdot \text{tokens})$, so it's small only if the batch has far more than $5\,n$ tokens.
+the two passes, and it takes a batch of two million tokens to bring the ratio below 1%. For an $n \times n$ matrix, each
+of the three products of an iteration takes $2n^3$ FLOPs, which is $2n$ per parameter, so five iterations take $30\,n$.
+The ratio is $30\,n / (6 \cdot \text{tokens})$, so it's small only if the batch has far more than $5\,n$ tokens.
 
 ### A small share of the work, a larger share of the time
 
@@ -1323,9 +1318,9 @@ assert round(passes, 1) == 1.0
 
 # %% [markdown]
 r"""
-It's almost certainly more than 4%. (Temporary tensors, such as the root and the quotient, make it worse, since each is
-written and read again. With `fused=True`, AdamW is a single operation that reads and writes everything once.) With more
-tokens in the batch the share shrinks, since the optimizer's time stays the same. For Llama 3.1 8B on an H100 (if it
+Temporary tensors, such as the root and the quotient, take time too, since each is written and read again. (With
+`fused=True`, AdamW is a single operation that reads and writes everything once.) With more tokens in the batch the
+share shrinks, since the optimizer's time stays the same. For Llama 3.1 8B on an H100 (if it
 fit), AdamW's step in float32 would take at least 67 ms, because the bandwidth limits it. The forward and backward
 passes of 8,192 tokens, with $6N$ FLOPs per token at an MFU of 0.4 in bfloat16, would take 1.0 s.
 
@@ -1704,11 +1699,11 @@ assert (
 
 # %% [markdown]
 r"""
-The 2.8 TB of parameters, gradients and optimizer state doesn't depend on the batch; it fills 35 cards of 80 GB and
-reaches into a 36th. Each sequence needs another 310 GB, so with ten of them the activations are the larger part. Half
-of the activations are attention weights, the $T^2$ term; with a sequence of 32,768 tokens, nearly all of them would be.
-That's why fused attention kernels, which do all of attention in one operation, don't keep them but compute them again
-in the backward pass, as *activation checkpointing* does with whole layers (lecture 11).
+The parameters, gradients and optimizer state don't depend on the batch; they fill 35 cards of 80 GB and reach into a
+36th. The activations grow with each sequence. Half of them are attention weights, the $T^2$ term; with a sequence of
+32,768 tokens, nearly all of them would be. That's why fused attention kernels, which do all of attention in one
+operation, don't keep them but compute them again in the backward pass, as *activation checkpointing* does with whole
+layers (lecture 11).
 """
 
 # %% [markdown]

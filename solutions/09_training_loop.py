@@ -196,8 +196,8 @@ except ValueError as refusal:
 
 # %% [markdown]
 r"""
-Only the window itself is allocated. (The pages of the file that were touched are in memory too, but they belong to the
-operating system, which shares them among processes and can free them when it needs the memory.)
+NumPy doesn't count the pages of the file that were touched. They're in memory too, but they belong to the operating
+system, which shares them among processes and can free them when it needs the memory.
 
 *Try it yourself:* open `many.npy`, the file of $2^{24}$ tokens from above, in mode `"c"`, *copy on write*, and write to
 an element. Does the file change?
@@ -528,14 +528,15 @@ assert 20 + 10 * max(20, 30) == 320  # ms
 
 # %% [markdown]
 r"""
-You wait only for the first batch. When two things overlap, the slower one sets the pace, as with the roofline. If
-fetching took 40 ms, the device would have to wait again, and you'd need two workers (threads that fetch batches).
 PyTorch's `DataLoader` does the same with processes instead of threads (`num_workers`, `prefetch_factor`), and pins each
 batch if you ask for it (`pin_memory=True`).
 
 > **Trap: the random numbers run ahead.** While you train on batch 5, batch 6 has already been drawn. So the random
 > number generator is one batch *ahead*. If you save its state now and resume from it, you'll never see batch 6.
 > Instead, save the state that it had *before* it drew the batches still waiting to be used.
+
+When two things overlap, the slower one sets the pace, as with the roofline. If fetching took 40 ms, the device would
+have to wait for every batch, and you'd need two workers (threads that fetch batches).
 """
 
 # %%
@@ -984,7 +985,7 @@ r"""
 So a training loop should check its loss *before* the update, and stop if it's not finite. (On a GPU this isn't free,
 because Python has to wait for the number. If you keep an older checkpoint, it's enough to check every few steps.)
 
-### Exercise 9.5 · The training loop &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
+### Exercise 9.5 · The training loop &nbsp; ★★☆ &nbsp; essential &nbsp; 12 minutes
 
 Write `train(model, optimizer, next_batch, loss_fn, lr_at, steps)`, and use every argument. All parameters in
 `optimizer` belong to `model`. For each number in `steps` (a `range`, which needn't start at 0):
@@ -1107,7 +1108,7 @@ for lr in rates:
     print(f"lr {lr:<4}: × {measured:.3f} per step, predicted × {factor(lr):.3f}")
     assert math.isclose(measured, factor(lr), rel_tol=0.12)
 
-# %%
+# %% tags=["folded"]
 expected = {
     f"lr {lr}": {step: curves[f"lr {lr}"][0] * factor(lr) ** step for step in range(30)}
     for lr in rates
@@ -1501,14 +1502,14 @@ for name in ("optimizer", "data position", "global generator", "step"):
 
 # %% [markdown]
 r"""
-The loss of a step is computed *before* the update, so the first loss after a resume doesn't depend on the optimizer.
-That's why a loss that "continues where it left off" proves little. A plot may not help either, as you can see for
-yourself at the end of this section. The bits do show the difference. (The row "all" is a run that restores nothing, as
-in the trap above; "all but the model" restores only the weights.)
+A loss that "continues where it left off" proves little. A plot may not help either, as you can see for yourself at the
+end of this section. The bits do show the difference. (The row "all" is a run that restores nothing, as in the trap
+above; "all but the model" restores only the weights.)
 
 So a checkpoint must contain the *model, the optimizer, the step, the generators, and the position in the data* (for us,
 the state of the batches' own generator). If your run has a scheduler, a loss scaler (lecture 10) or a running average
-of the weights, save those too.
+of the weights, save those too. To check that you did, compare several losses: the
+first one after a resume is computed *before* the first update, so it doesn't depend on the optimizer.
 
 (The cell above uses `copy.deepcopy` because a `state_dict` holds the *same* tensors as the model, as you saw in lecture
 07. If you save it to disk, you don't need a copy.)
@@ -1627,13 +1628,12 @@ print(f"{parameters:,} parameters, {format_bytes(on_disk)}")
 
 assert parameters == 256 * 24 + (8 * 24 * 128 + 128) + (128 * 256 + 256) == 63_872
 assert 12 < on_disk / parameters < 12.6  # 4 + 4 + 4, and some names
-assert 12 * 70e9 == 840e9  # a 70 B model: 840 GB
+assert 12 * 70e9 == 840e9  # a model with 70 billion parameters
 
 # %% [markdown]
 r"""
-That's 4 bytes for the parameter and 8 for Adam's two averages. (Gradients aren't saved; the next step computes its
-own.) A checkpoint of a model with 70 billion parameters takes 840 GB. Written to a single disk, at 2 GB/s, it takes
-seven minutes.
+(Gradients aren't saved; the next step computes its own.) Writing a checkpoint of a model with 70 billion parameters to
+a single disk, at 2 GB/s, takes seven minutes.
 
 So you can't save after every step. But you shouldn't save too rarely either, because a failure destroys all the work
 since the last checkpoint, which is half an interval's on average. Suppose that saving takes $\delta$ seconds, failures
@@ -1826,8 +1826,8 @@ plots.show(
 
 # %% [markdown]
 r"""
-Pulling the plug cost the time of 15 steps, those since the last checkpoint, and nothing else: the seam doesn't show in
-the plot, in the weights, or in any bit. So here's the answer to our question: a run must remember *everything that its
+Pulling the plug cost the time of the steps since the last checkpoint, and nothing else: the seam doesn't show in the
+plot, in the weights, or in any bit. So here's the answer to our question: a run must remember *everything that its
 next step depends on*, and write it down *completely or not at all*.
 
 If you move the checkpoint to another machine, the run continues correctly, but the last digits of its losses may
@@ -1840,21 +1840,26 @@ the distribution sharper (below 1) or flatter (above 1); we use 0.7.
 
 # %%
 model_resumed.eval()
-written_so_far = list(b"def ")
-sampler = torch.Generator().manual_seed(1)
+prompt = list(b"    def f(self):\n")
+written_so_far = prompt.copy()
+sampler = torch.Generator().manual_seed(0)
 with torch.no_grad():
     for _ in range(120):
         logits = model_resumed(torch.tensor([written_so_far[-8:]]))[0, -1]
         probabilities = torch.softmax(logits / 0.7, dim=0)
         written_so_far.append(int(torch.multinomial(probabilities, 1, generator=sampler)))
+    after_colon = torch.softmax(model_resumed(torch.tensor([prompt[-8:]]))[0, -1], dim=0)
 print(bytes(written_so_far).decode(errors="replace"))
-assert len(written_so_far) == 124
+assert len(written_so_far) == len(prompt) + 120
+assert after_colon[ord(" ")] > 0.5
 
 # %% [markdown]
 r"""
-It can't program yet, but it has probably learned to indent. If you like, give it more steps: set `total_steps` in
-section 8 to a larger multiple of 30 (the run saves every 30 steps), and run the cells from there. The learning rate
-then reaches 0 later, too. You can interrupt the cell whenever you want.
+It can't program yet, but it has learned to indent: after a colon and a newline, it predicts a space with a probability
+above one half. It can't tell when to stop, though. It sees only eight bytes, so after eight spaces it doesn't know how
+many there were. If you like, give it more steps: set `total_steps` in section 8 to a larger multiple of 30 (the run
+saves every 30 steps), and run the cells from there. The learning rate then reaches 0 later, too. You can interrupt the
+cell whenever you want.
 
 *Try it yourself:* let the power fail in step 75, and then again, in the resumed process, in step 100. Then comment out
 one line of your `load_checkpoint`, and see which of the asserts above notices.

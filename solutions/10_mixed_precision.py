@@ -120,12 +120,13 @@ assert errors[torch.float16] < errors[torch.bfloat16] / 4  # three more bits of 
 
 # %% [markdown]
 r"""
-An error of 0.3% may sound like a lot, but as lecture 02 showed, it's small compared with the noise of the batch. So use
-16 bits for multiplications. But 16 bits aren't enough for numbers to which we *add* small amounts again and again: the
-*weights* and the optimizer's *running averages*. When you add a small number to a large one, the small one may be
-rounded away, and because the error has the same direction at every step, it doesn't average out. Adam's average of
-squared gradients, for instance, should shrink by 0.1% per step while the gradients are 0. Neighbors in `bfloat16` are
-0.4 to 0.8% apart, so the average is always rounded back to where it was:
+As lecture 02 showed, such an error is small compared with the noise of the batch. So use 16 bits for multiplications.
+
+But 16 bits aren't enough for numbers to which we *add* small amounts again and again: the *weights* and the optimizer's
+*running averages*. When you add a small number to a large one, the small one may be rounded away, and because the error
+has the same direction at every step, it doesn't average out. Adam's average of squared gradients, for instance, should
+shrink by 0.1% per step while the gradients are 0. Neighbors in `bfloat16` are 0.4 to 0.8% apart, so the average is
+always rounded back to where it was:
 """
 
 
@@ -271,8 +272,8 @@ assert (paths["float32"][-1] - target.cpu()).abs().max() < 2 * lr  # all have ar
 
 # %% [markdown]
 r"""
-At 0.5 the gap of `bfloat16` doubles. Half of the gap is now more than the step, so nothing moves any further. There's
-no warning and no NaN, only a loss that stops falling, which can also happen for harmless reasons.
+There the gap of `bfloat16` doubles. Half of the gap is now more than the step, so nothing moves any further. There's no
+warning and no NaN, only a loss that stops falling, which can also happen for harmless reasons.
 
 Stuck weights are hard to diagnose, because whether a weight gets stuck depends on the *learning rate*. With warm-up and
 decay the learning rate is small at the beginning and at the end of training, and that's when most updates are lost.
@@ -702,10 +703,9 @@ else:
 
 # %% [markdown]
 r"""
-It keeps two and a half times as *much*! The activations did halve. But to pass a gradient back through a layer, you
-multiply by its weights, and the forward pass used 16-bit *copies* of them, which have to be kept for the backward pass.
-(The first layer's copy isn't kept, since the gradient of the input isn't needed. A copy of the input is kept, for the
-gradient of the weights.)
+The activations did halve. But to pass a gradient back through a layer, you multiply by its weights, and the forward
+pass used 16-bit *copies* of them, which have to be kept for the backward pass. (The first layer's copy isn't kept,
+since the gradient of the input isn't needed. A copy of the input is kept, for the gradient of the weights.)
 
 The copies of the weights don't grow with the batch size $B$, but the activations do. So above some batch size autocast
 does save memory. With $D = 64$ inputs, $H = 256$ hidden units and $C = 10$ classes, set the two byte counts equal (what
@@ -824,7 +824,7 @@ training. So the program *searches* for it, which is called *dynamic loss scalin
 - *Overflow* (some gradient is infinite or NaN): *skip* this step, and halve the factor.
 - *No overflow* for a number of steps in a row: double it. If that's too much, only one more step is skipped.
 
-### Exercise 10.4 · A loss scaler &nbsp; ★★★ &nbsp; 20 minutes
+### Exercise 10.4 · A loss scaler &nbsp; ★★★ &nbsp; 18 minutes
 
 Write the class `LossScaler(factor, growth_interval)`. It has two attributes: `factor`, the current factor, a float; and
 `good_steps`, the number of successful steps in a row since the factor last changed, 0 at first.
@@ -1176,9 +1176,9 @@ assert 0.03 < errors["E4M3"] < 0.045 and 1.9 < errors["E5M2"] / errors["E4M3"] <
 
 # %% [markdown]
 r"""
-One more bit of mantissa halves the error. So E4M3 would always be better, if it weren't for its range. Gradients may
-span many orders of magnitude. Here are artificial ones that do: each is $e^{3z}$, where $z$ is normally distributed,
-times another random number, which gives it a sign.
+With its extra bit of mantissa, E4M3 would always be better than E5M2, if it weren't for its range. Gradients may span
+many orders of magnitude. Here are artificial ones that do: each is $e^{3z}$, where $z$ is normally distributed, times
+another random number, which gives it a sign.
 """
 
 # %%
@@ -1224,8 +1224,8 @@ assert 0.03 < in_blocks < 0.04  # z below about 2 - 13/3, or a factor close to 0
 
 # %% [markdown]
 r"""
-So with blocks, E4M3 is good enough for both passes. In MXFP8 a block's scale takes eight bits (ours takes 32), a
-quarter of a bit for each element, and in return each element has one more bit of mantissa than in E5M2.
+In MXFP8 a block's scale takes eight bits (ours takes 32), a quarter of a bit for each element. In return, E4M3 is good
+enough for both passes, and each element has one more bit of mantissa than in E5M2.
 
 Are real gradients like that? Take those of section 5, at the output of the first tanh. And let's also try four bits,
 FP4, whose 15 numbers you decoded in lecture 02. PyTorch has no conversion to FP4, so the next cell rounds by hand, with
@@ -1369,8 +1369,7 @@ for name in ("0.weight", "2.weight"):
 
 # %% [markdown]
 r"""
-The first layer has to find the directions of the waves, and eight in ten of its weights are stuck from the start. Now
-let's train:
+It's the first layer that has to find the directions of the waves. Now let's train:
 """
 
 

@@ -63,17 +63,16 @@ without = sum(alone.values()) - alone["activations"]
 reconcile("all but the activations", guess, without / 1e9, "GB")
 
 assert round(llama.parameters / 1e9, 2) == 8.03 and without == 16 * llama.parameters
-assert card == 80e9 and round(sum(alone.values()) / card, 1) == 2.2
+assert card == 80e9
 assert alone["optimizer state"] == max(alone.values()) == 8 * llama.parameters
-assert round(alone["optimizer state"] / card, 1) == round(4 / 5, 1)
 assert without == 2 * alone["optimizer state"]  # the rest takes as much again
 assert round(alone["activations"] / card, 1) == round(3 / 5, 1)
 
 # %% [markdown]
 r"""
-That's 128 GB. The optimizer state alone would fill four fifths of the card; the weights, gradients and master weights
-together would take as much again. The activations, counted as in lecture 08, would take 48 GB, another three fifths of
-the card. In total, that's more than twice its memory. Here's what people do about it, and what they pay:
+The optimizer state is the largest part: it takes as much as the weights, gradients and master weights together. The
+activations, counted as in lecture 08, would fill three fifths of the card. All that doesn't fit. Here's what people do
+about it, and what they pay:
 
 | method | reduces | costs |
 |---|---|---|
@@ -194,8 +193,8 @@ assert 1 < shrunk < 8
 
 # %% [markdown]
 r"""
-The activations shrink to an eighth, but the sum shrinks much less: parameters, gradients and optimizer state take the
-same space whatever the batch size.
+Only the activations shrink to an eighth. Parameters, gradients and optimizer state take the same space whatever the
+batch size.
 
 ### Exercise 11.1 · accumulate &nbsp; ★☆☆ &nbsp; essential &nbsp; 10 minutes
 
@@ -396,9 +395,8 @@ assert plain_kept == 9 * kept
 
 # %% [markdown]
 r"""
-Of a block's $9d$ numbers per row, only the input is left. (As before, the first input doesn't count, but the errors
-do.) While the backward pass works on a block, that block's other $8d$ numbers take space too, but those of two blocks
-never exist at the same time.
+(As before, the first input doesn't count, but the errors do.) While the backward pass works on a block, the block's
+intermediate results take space too, but those of two blocks never exist at the same time.
 
 PyTorch's own `checkpoint` keeps the same number of bytes, but it also does something that yours doesn't.
 
@@ -480,9 +478,8 @@ assert all(at_best[n] == 6 * math.sqrt(n) for n in sizes)
 
 # %% [markdown]
 r"""
-The sum is smallest when both terms are equal, at $k = \sqrt{L/9}$. Then both are proportional to $\sqrt L$: a model
-four times as deep holds only twice as much. In a Transformer, the natural choice is to make each layer a segment. How
-much, then, does a single layer keep?
+At the best $k$, the peak is proportional to $\sqrt L$: a model four times as deep holds only twice as much. In a
+Transformer, the natural choice is to make each layer a segment. How much, then, does a single layer keep?
 
 ### What a Transformer layer keeps
 
@@ -727,13 +724,15 @@ assert round((alone["master copy"] + alone["optimizer state"]) / 1e9) == 96
 
 # %% [markdown]
 r"""
+What you gain are 96 GB of GPU memory: 12 bytes per parameter, for the master weights and both moments.
+
+For Llama 3.1 8B with 8,192 tokens, each of the two copies takes a quarter of a second. The forward pass takes a third
+of a second and the backward pass two thirds, so both copies are hidden completely. With a quarter as many tokens, the
+copies still take half a second together but the computation only a quarter of a second, so the step takes twice as long
+as without offloading, even with overlap.
+
 For $N$ parameters, the forward pass does $2N$ FLOPs per token, and the copy moves $2N$ bytes. $N$ cancels: for *any*
-model, the number of tokens must be at least the rate in FLOP/s divided by the bandwidth in B/s. For Llama 3.1 8B with
-8,192 tokens, each of the two copies takes a quarter of a second. The forward pass takes a third of a second and the
-backward pass two thirds, so both copies are hidden completely. With a quarter as many tokens, the copies still take
-half a second together but the computation only a quarter of a second, so the step takes twice as long as without
-offloading, even with overlap. What you gain are 96 GB of GPU memory: 12 bytes per parameter, for the master weights and
-both moments.
+model, the number of tokens must be at least the rate in FLOP/s divided by the bandwidth in B/s.
 
 *Try it yourself:* run `checkpointed_loss` under the two hooks, so that the one input that each checkpoint keeps is
 offloaded, too. How many bytes are moved now?
@@ -949,11 +948,6 @@ assert lora_kept == 4 * (9 * d + 2 * rank) * L * B > plain_kept
 
 # %% [markdown]
 r"""
-The activations actually grow a little: $9d + 2r$ numbers for each row and block, instead of $9d$. A frozen matrix no
-longer needs its input, but its adapter does, for the gradient of $D$. And each adapter also keeps the $r$ numbers that
-$D$ puts out. A block has two adapters, hence $2r$. LoRA saves memory *per parameter* and checkpointing *per token*, so
-they complement each other.
-
 Here's Llama 3.1 8B, with rank 16 on all seven matrices of each layer:
 """
 
@@ -973,6 +967,11 @@ assert card < everything < 2 * card and with_lora < 24e9
 # %% [markdown]
 r"""
 Not counting the activations, that takes us from two 80 GB cards to one 24 GB card.
+
+The stack's activations, however, grew a little: $9d + 2r$ numbers for each row and block, instead of $9d$. A frozen
+matrix no longer needs its input, but its adapter does, for the gradient of $D$. And each adapter also keeps the $r$
+numbers that $D$ puts out. A block has two adapters, hence $2r$. LoRA saves memory *per parameter* and checkpointing
+*per token*, so they complement each other.
 
 *Try it yourself:* store the frozen weights in 4 bits, half a byte each (QLoRA; Dettmers and others, 2023). How many GB
 does the training need then, without the activations?
@@ -1314,10 +1313,10 @@ AdamW *and* train every weight, you need offloading or a second card.
 ## Takeaways
 
 **Mechanics.** Accumulation: weight each microbatch's loss by its fraction of the rows, then call `backward`.
-Checkpointing: keep the input and recompute the rest, for 4/3 of the FLOPs. Offloading: with overlap, each pass takes as
-long as the slower of the transfer and the computation. Adafactor: one number per row and one per column. LoRA:
-$r\,(\text{in} + \text{out})$ numbers instead of $\text{in} \cdot \text{out}$. Fusion: each input is read once, and only
-the final result is written.
+Checkpointing: keep the input and recompute the rest, for 4/3 of the FLOPs. Our stack's peak is lowest with
+$\sqrt{L/9}$ blocks in each segment. Offloading: with overlap, each pass takes as long as the slower of the transfer and
+the computation. Adafactor: one number per row and one per column. LoRA: $r\,(\text{in} + \text{out})$ numbers instead of
+$\text{in} \cdot \text{out}$. Fusion: each input is read once, and only the final result is written.
 
 **Mindset.** Ask three questions about every method: which kind of memory does it reduce, what does it cost, and is the
 result still the same? Then check all three answers by measuring.

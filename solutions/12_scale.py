@@ -175,7 +175,7 @@ guess = None  # bytes, with two ranks
 
 # %% [markdown]
 r"""
-### Exercise 12.1 · What a ring sends, and how long it takes &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
+### Exercise 12.1 · What a ring sends, and how long it takes &nbsp; ★★☆ &nbsp; essential &nbsp; 12 minutes
 
 Write two functions. `collective` is `"all_reduce"`, `"reduce_scatter"` or `"all_gather"`. `size` is the number of bytes
 in the whole vector: for `all_reduce` and `reduce_scatter` the one that each rank puts in, for `all_gather` the one that
@@ -259,10 +259,9 @@ assert ring_bytes("all_reduce", 4_000_000, 1_000) < 2 * 4_000_000
 
 # %% [markdown]
 r"""
-Apart from a percent or so for message headers, the measured bytes match your count: each of two ranks sends 4 MB in an
-all-reduce of 4 MB. (If each of two ranks puts a million numbers into an all-gather, the whole vector has two million,
-or 8 MB, of which each rank sends half.) And however many ranks there are, none of them ever sends more than twice the
-vector's bytes.
+Apart from a percent or so for message headers, the measured bytes match your count. (If each of two ranks puts a
+million numbers into an all-gather, the whole vector has two million, or 8 MB, of which each rank sends half.) And
+however many ranks there are, none of them ever sends more than twice the vector's bytes.
 
 But bytes aren't everything. Suppose that a message has a latency of 10 µs, and that its bytes then pass at 50 GB/s:
 """
@@ -431,10 +430,9 @@ assert math.isclose(*both, rel_tol=1e-4)
 
 # %% [markdown]
 r"""
-The tree is 99 times as fast for the small vector. For all gradients of the model, the ring is ten times as fast. Both
-take equally long at 56 MB. (NCCL's [double binary
-trees](https://developer.nvidia.com/blog/massively-scale-deep-learning-training-nccl-2-4/) use two trees at once, and
-send a long vector in pieces, so they lose far less on it.)
+For all gradients of the model, it's the ring that is ten times as fast. Both take equally long at 56 MB. (NCCL's
+[double binary trees](https://developer.nvidia.com/blog/massively-scale-deep-learning-training-nccl-2-4/) use two trees
+at once, and send a long vector in pieces, so they lose far less on it.)
 
 *Try it yourself:* for which sizes is the tree faster with 8 ranks?
 
@@ -516,12 +514,13 @@ gigabytes = [
     sum(zero_bytes(llama.parameters, 8, stage, mixed).values()) / 1e9 for stage in range(4)
 ]
 reconcile("Llama 3.1 8B at stage 3 on each of eight cards", guess, gigabytes[3], "GB")
+print(f"at stage 1: {gigabytes[1]:.1f} GB")
 assert [round(value, 1) for value in gigabytes] == [128.5, 44.2, 30.1, 16.1]
 
 # %% [markdown]
 r"""
-At stage 1, each card still holds 44.2 GB: weights and gradients aren't divided. At which stage does Llama 3.1 70B fit
-on H100s, and how many does it take?
+At stage 1, weights and gradients aren't divided. At which stage does Llama 3.1 70B fit on H100s, and how many does it
+take?
 """
 
 # %%
@@ -1015,8 +1014,8 @@ assert [max(napkin.kept(line)) for line in napkin.schedule(4, 28, early=True)] =
 
 # %% [markdown]
 r"""
-The bubble is the same in both schedules. But with 28 microbatches and 1F1B, the first stage keeps only four of them, as
-many as there are stages, instead of all 28.
+The bubble is the same in both schedules. But with 1F1B, the first stage keeps only four microbatches, as many as there
+are stages, instead of all of them.
 
 Now for real, with two stages: rank 0 has the first half of the blocks, and rank 1 has the second half and the loss.
 Collectives don't help here. Instead you use `send` and `recv`, which pass a tensor from one rank to another.
@@ -1478,9 +1477,8 @@ plots.show(
 
 # %% [markdown]
 r"""
-The factor is only 1.5, because stage 1 leaves the weights and gradients whole and adds a master copy. After twenty
-steps, the losses agree, the weights agree up to rounding, and the two ranks agree bit for bit. The predictions in this
-lecture were right as well:
+Stage 1 leaves the weights and gradients whole and adds a master copy. After twenty steps, the losses agree, the weights
+agree up to rounding, and the two ranks agree bit for bit. The predictions in this lecture were right as well:
 """
 
 # %% tags=["folded"]

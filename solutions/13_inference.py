@@ -188,8 +188,8 @@ grows with the square of the length. If every token is processed only once, gene
 Both use the same weights. But in prefill, each weight is used for hundreds or thousands of tokens at once, and in
 decode for just one token of each sequence.
 
-*Try it yourself:* how does the factor of 48 change if the prompt has 1 token and the model generates 127? And with a
-prompt of 127 and 1 new token?
+*Try it yourself:* how does that ratio change if the prompt has 1 token and the model generates 127? And with a prompt
+of 127 and 1 new token?
 
 ## 2 · The cache, to the byte
 
@@ -290,8 +290,7 @@ assert 122_000 < parameter_bytes / of_a_token < FACTS["Llama 3.1 maximum context
 
 # %% [markdown]
 r"""
-The model accepts 131,072 tokens. A user who fills that context has a cache that's larger than the model, and it belongs
-to that user alone. The next cell plots the size of the cache for all four kinds of attention, for a model of this
+A cache belongs to one user alone. The next cell plots its size for all four kinds of attention, for a model of this
 shape. (The latent vectors are those of DeepSeek-V3, with $c = 512$ and $r = 64$.)
 """
 
@@ -328,6 +327,8 @@ assert lines["multi-head"][0] == 4 * lines["grouped-query"][0] == 32 * lines["mu
 
 # %% [markdown]
 r"""
+Llama 3.1 8B accepts 131,072 tokens. A user who fills that context has a cache that's larger than the model.
+
 DeepSeek-V3 itself has 61 layers and 128 heads. With multi-head attention and vectors of length 128, each token would
 take 4 MB. Its latent vectors take 70 kB, a 57th of that. The model has 84 times as many parameters as Llama 3.1 8B, but
 a token takes about half as much cache.
@@ -629,9 +630,9 @@ assert round(1e3 * all_parameters, 2) == 4.87
 
 # %% [markdown]
 r"""
-(If you count all parameters, including the table, you get 4.87 ms, as in section 5's picture.) No kernel, however
-clever, can do a step in less than 4.56 ms, because the bytes have to be read. The arithmetic alone would take less than
-a 280th of that.
+No kernel, however clever, can do a step in less time, because the bytes have to be read. The arithmetic alone would
+take less than a 280th of that. (Section 5's picture counts all parameters, including the table, so there you get a
+little more.)
 
 **Predict.** Now the prefill: a prompt of 2,048 tokens, in one pass. How many times as long as that decode step does it
 take, by your formula?
@@ -654,9 +655,8 @@ assert without_flops == decode and prefill > 7 * without_flops
 
 # %% [markdown]
 r"""
-The prompt has 2,048 times as many tokens, and takes only 7.3 times as long. Prefill reads exactly the same bytes as the
-decode step, but uses each weight 2,048 times, so it's compute-bound. The decode step does about one FLOP per byte, so
-it's memory-bound.
+Prefill reads exactly the same bytes as the decode step, but uses each weight 2,048 times, so it's compute-bound. The
+decode step does about one FLOP per byte, so it's memory-bound.
 
 What do real systems achieve? Here are three published measurements for a single sequence. Two are from the
 documentation of [torchao](https://github.com/pytorch/ao/blob/v0.13.0/torchao/quantization/README.md), a PyTorch library
@@ -744,10 +744,10 @@ assert round(card[0] / card[1], -2) == 300
 
 # %% [markdown]
 r"""
-The whole batch generates 30 times as many tokens per second, but each user waits 2.1 times as long for the next one:
-you pay for *throughput* (tokens per second, over all users) with *latency* (here, the time that a user waits for the
-next token). And there's a ceiling: with very many sequences the weights hardly matter, but for each token its
-sequence's cache of 0.27 GB still has to be read, and 3.35 TB/s is enough to read 12,500 such caches per second.
+The whole batch generates more tokens per second, but each user waits longer for the next one: you pay for *throughput*
+(tokens per second, over all users) with *latency* (here, the time that a user waits for the next token). And there's a
+ceiling: with very many sequences the weights hardly matter, but for each token its sequence's cache of 0.27 GB still
+has to be read, and 3.35 TB/s is enough to read 12,500 such caches per second.
 
 You may have read that decoding becomes compute-bound at a batch of about 300, the ridge point of an H100. That's true
 of the weights alone. With 2,048 tokens of context, even an infinite batch does only 60 FLOPs per byte, because the
@@ -1009,9 +1009,9 @@ assert gains["prefill, 1 sequence"] == 1
 
 # %% [markdown]
 r"""
-With 64 sequences, more than half of the bytes are cache, and these haven't shrunk. Prefill doesn't gain anything: it's
-waiting for arithmetic, and the products are the same as before. (A card that multiplies 8-bit numbers faster can speed
-up prefill too, but then the activations have to be in 8 bits as well.)
+With 64 sequences, many of the bytes are cache, and these haven't shrunk. Prefill doesn't gain anything: it's waiting
+for arithmetic, and the products are the same as before. (A card that multiplies 8-bit numbers faster can speed up
+prefill too, but then the activations have to be in 8 bits as well.)
 
 What do published measurements show? For Llama 3 8B on an A100, with a single sequence, the documentation of
 [torchao](https://github.com/pytorch/ao/blob/v0.13.0/torchao/quantization/README.md) compares three formats:

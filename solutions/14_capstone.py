@@ -214,7 +214,7 @@ twice as many in the backward pass. (By convention, we also count the half of th
 the scores that a fused backward pass recomputes.) Norms, GELU and softmax aren't matrix products, so they aren't
 counted.
 
-### Exercise 14.1 · Parameters, and FLOPs per token &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
+### Exercise 14.1 · Parameters, and FLOPs per token &nbsp; ★★☆ &nbsp; essential &nbsp; 12 minutes
 
 Write `plan_work(layers, width, context, vocabulary)`. It returns a dict with the number of `"parameters"` and the
 `"FLOPs per token"` of the forward and backward pass together. Both must be exact integers.
@@ -385,8 +385,7 @@ assert in_mixed["activations"] > sum(in_mixed.values()) / 2
 
 # %% [markdown]
 r"""
-Mixed precision saves less than half of the activations' bytes, and no other memory. How much time it saves depends on
-your device.
+Apart from activations, mixed precision saves no memory. How much time it saves depends on your device.
 
 ### Seconds
 
@@ -520,7 +519,7 @@ class Block(nn.Module):
 
 # %% [markdown]
 r"""
-### Exercise 14.4 · The whole model &nbsp; ★★☆ &nbsp; essential &nbsp; 20 minutes
+### Exercise 14.4 · The whole model &nbsp; ★★☆ &nbsp; essential &nbsp; 18 minutes
 
 Write the model, `Transformer(vocabulary, context, width, blocks)`. It has two tables, `tokens` (the token embedding)
 and `places` (the positional embedding), both `nn.Embedding`; the `blocks` that it's given (any iterable of modules: a
@@ -1514,10 +1513,10 @@ plots.show(
 r"""
 We didn't change a single line of the model. On an A100, an H100 or a B200, the peak in `bfloat16` is more than ten
 times the peak in `float32` (lecture 05). How much of that factor you get depends on the width: the work that can be
-fused grows with $d$, and the work of the matrix products grows with $d^2$. On a CPU there's little to gain, and a step
-in `bfloat16` may be slower than one in `float32` even where the ceiling of `bfloat16` is higher. On a CPU, all
-fractions are relative to the higher of the two ceilings. If that's the ceiling of `bfloat16`, even a good step in
-`float32` reaches only a small fraction of it.
+fused grows with $d$, and the work of the matrix products grows with $d^2$. On a CPU, a step in `bfloat16` may be slower
+than one in `float32` even where the ceiling of `bfloat16` is higher. There, all fractions are relative to the higher of
+the two ceilings. If that's the ceiling of `bfloat16`, even a good step in `float32` reaches only a small fraction of
+it.
 
 *Try it yourself:* which of the fractions fall if you halve the width, and which don't?
 

@@ -99,6 +99,23 @@ def draw_hidden(folder: Path, lecture: source.Lecture, seed: int) -> Iterator[st
         yield cells.name
 
 
+def require_current(lectures: Iterable[source.Lecture]) -> None:
+    """Raise :class:`BuildError` if a check was made from another reference or another exercise's file than today's."""
+    from . import checks
+
+    stale = [
+        f"{lecture.name} {cells.name}"
+        for lecture in lectures
+        for cells in lecture.exercises
+        if cells.made_from != checks.digest(checks.path_of(lecture.name, cells), cells)
+    ]
+    if stale:
+        raise BuildError(
+            f"the reference or the file of these exercises has changed since their check was made: {', '.join(stale)}\n"
+            "  → run `course notebooks` (with --class FOLDER for a class's own lecture)"
+        )
+
+
 def students_checks(progress: Callable[[str], None] = lambda name: None, folder: Path | None = None) -> None:
     """Make the students' checks of exercises whose file or reference has changed; delete those without an exercise.
 
@@ -172,10 +189,12 @@ def students_notebooks(
 ) -> list[Path]:
     """Build everything: instructor notebooks in ``course``, students' notebooks and the glossary in ``destination``.
 
-    Takes all lectures of the project unless ``sources`` names some.
+    Takes all lectures of the project unless ``sources`` names some. Raises :class:`BuildError` if a check is older than
+    its exercise.
     """
     written = []
     lectures = course_directory(course, sources, seed=None)
+    require_current(lectures)
     for lecture in lectures:
         progress(lecture.name)
         target = notebook_path(destination, lecture.name)

@@ -111,12 +111,12 @@ def rubric(lecture_name: str, cells: Cells, code: str) -> Rubric:
     return rubric.in_full(visible, agree)
 
 
-def digest(spec: Spec) -> str:
+def digest(path: Path, cells: Cells) -> str:
     """A hash of what a check is made from: the exercise's file without its test programs, and a part of its lecture.
 
     So adding a wrong answer doesn't regrade any class.
     """
-    parts = [making(spec.path.read_text(encoding="utf-8")), spec.cells.setup, spec.cells.solution]
+    parts = [making(path.read_text(encoding="utf-8")), cells.setup, cells.solution]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
@@ -178,11 +178,19 @@ def visible_check(spec: Spec) -> Check:
                     mistakes[number] = _storable(does)
             cases.append(Case(case.args, case.kwargs, want, case.says, mistakes))
         requirements.append(_requirement(spec, promise, cases))
-    check = Check(spec.cells.name, tuple(requirements), tuple(program.note for program in spec.mistakes), digest(spec))
+    check = _check(spec, requirements, tuple(program.note for program in spec.mistakes))
     if (size := len(check.pack())) > SIZE_LIMIT:
         raise CheckError(f"{spec.path}: students would get {size:,} bytes, at most {SIZE_LIMIT:,} are allowed\n"
                          "  → make the visible cases smaller")  # fmt: skip
     return check
+
+
+def _check(spec: Spec, requirements: list[Requirement], mistakes: tuple[str, ...] = ()) -> Check:
+    """A check of these requirements. Raises :class:`CheckError` if the reference never returns anything."""
+    values = [case.expected["value"] for requirement in requirements for case in requirement.cases]
+    if values and all(isinstance(value, Raised) for value in values):
+        raise CheckError(f"{spec.path}: the reference raises an error in every case ({values[0]})\n  → mend it")
+    return Check(spec.cells.name, tuple(requirements), mistakes, digest(spec.path, spec.cells))
 
 
 def _storable(does: Outcome) -> Outcome:
@@ -216,12 +224,12 @@ def hidden_check(spec: Spec, seed: int, drawn: int = DRAWN) -> Check:
         wanted = expected(spec, promise, cases, right)
         made = [Case(case.args, case.kwargs, want, case.says) for case, want in zip(cases, wanted, strict=True)]
         requirements.append(_requirement(spec, promise, made))
-    return Check(spec.cells.name, tuple(requirements), (), digest(spec))
+    return _check(spec, requirements)
 
 
 def hidden(spec: Spec, seed: int = 0) -> bytes:
     """The cases that ``seed`` draws, packed. They're stored in build/, so use this only with the tests' seeds."""
-    path = BUILD / "hidden" / f"{spec.cells.name}-{digest(spec)}-{seed}.check"
+    path = BUILD / "hidden" / f"{spec.cells.name}-{digest(spec.path, spec.cells)}-{seed}.check"
     if not path.is_file():
         content = hidden_check(spec, seed).pack()
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -265,7 +273,7 @@ def draw(promise: Promise, count: int, seed: int) -> list[Given]:
 
 def stale(spec: Spec) -> bool:
     """Whether the students' check was made from something else."""
-    return made_from(folder_of(spec) / f"{spec.cells.name}.check") != digest(spec)
+    return made_from(folder_of(spec) / f"{spec.cells.name}.check") != digest(spec.path, spec.cells)
 
 
 def write(folder: Path, check: Check) -> Path:

@@ -142,7 +142,7 @@ def topics(lectures: Sequence[Lecture]) -> list[Topic]:
     for lecture in lectures:
         texts = [cell.source for cell in lecture.notebook.cells if cell.cell_type == "markdown"]
         title = texts[0].splitlines()[0].removeprefix("# ")
-        minutes, optional = home.times(lecture.notebook.cells)
+        minutes, optional = map(home.rounded, home.times(lecture.notebook.cells))
         after = _earlier("\n\n".join(texts), lecture.name, numbers)
         found.append(Topic(lecture.name, title, minutes, optional, after, tuple(_exercises(lecture, numbers))))
     return found

@@ -135,6 +135,8 @@ def set_limits(limits: Limits) -> None:
         (resource.RLIMIT_FSIZE, limits.scratch),
         (resource.RLIMIT_NOFILE, 256),
         (resource.RLIMIT_SIGPENDING, 1024),  # timers count as well
+        (resource.RLIMIT_RTPRIO, 0),  # whoever grades may have more priority to give away than submissions should get
+        (resource.RLIMIT_NICE, 0),
         (resource.RLIMIT_CORE, 1),  # at 0 a machine that pipes core dumps to a program starts it all the same: core(5)
     ):
         resource.setrlimit(kind, (value, value))
@@ -177,6 +179,8 @@ _SOCKETS = {"socket": (41, 198), "socketpair": (53, 199)}
 _PRLIMIT = (302, 261)
 _SETSOCKOPT = (54, 208)
 _SO_SNDBUF = 7  # from <asm/socket.h>, the same on both
+# SO_ATTACH_FILTER and so on: the kernel compiles such a filter, as it does ours, and has room for some on a machine.
+_SO_FILTERS = (26, 50, 51, 52)
 _PRCTL = (157, 167)
 # Of what only Linux does to a descriptor (leases, notices about a folder, larger pipes, seals), this much is allowed:
 # F_DUPFD_CLOEXEC, F_GETPIPE_SZ, F_GET_SEALS.
@@ -223,8 +227,10 @@ def system_call_filter(machine: str) -> list[int]:
         steps += [step(equal, numbers[column], 0, 4), step(load, 16), step(equal, _AF_UNIX, 0, 1)]
         steps += [step(give, allow), step(give, no_family)]
     # The fork server counts a socket as what it can hold, which must stay so. To the kernel, too, it's only a wish.
-    steps += [step(equal, _SETSOCKOPT[column], 0, 4), step(load, 32), step(equal, _SO_SNDBUF, 0, 1)]
-    steps += [step(give, nothing_done), step(give, allow)]
+    steps += [step(equal, _SETSOCKOPT[column], 0, 5 + len(_SO_FILTERS)), step(load, 32), step(equal, _SO_SNDBUF, 0, 1)]
+    steps += [step(give, nothing_done)]
+    steps += [step(equal, option, len(_SO_FILTERS) - place) for place, option in enumerate(_SO_FILTERS)]
+    steps += [step(give, allow), step(give, no_permission)]
     steps += [step(equal, _PRCTL[column], 0, 4), step(load, 16), step(equal, _SET_SECCOMP, 0, 1)]
     steps += [step(give, no_permission), step(give, allow)]
     steps += [step(equal, _FCNTL[column], 0, 4 + len(_FCNTL_ALLOWED)), step(load, 24)]

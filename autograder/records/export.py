@@ -17,6 +17,7 @@ from pathlib import Path
 
 from autograder.grading.marks import Result, counts
 from autograder.grading.source import Lecture
+from autograder.grading.text import one_line
 
 from . import lms, pages
 from .folder import ClassFolder
@@ -63,10 +64,10 @@ def write(
 
 def _csv(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student], title: str) -> str:
     rows = [
-        [name, one.state, _grade(one.points), _worth(lecture), one.late, _grade(one.off or None)]
+        [name, one.state, _grade(one.points), _worth(lecture), one.late, _grade(one.off or None), _notes(one)]
         for name, one in found.items()
     ]
-    return _table([["student", "state", "points", "worth", "late", "points taken off"], *rows])
+    return _table([["student", "state", "points", "worth", "late", "points taken off", "notes"], *rows])
 
 
 def _questions(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student], title: str) -> str:
@@ -130,6 +131,11 @@ _WRITERS: dict[Format, Callable[[Lecture, Mapping[str, Result], Mapping[str, Stu
 
 def _grade(points: float | None) -> str:
     return "" if points is None else f"{points:g}"
+
+
+def _notes(one: Result) -> str:
+    """What each note says, in one line, without what to do about it."""
+    return "; ".join(one_line(note.split("\n")[0]) for note in one.notes)
 
 
 def _worth(lecture: Lecture) -> str:

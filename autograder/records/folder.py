@@ -314,3 +314,8 @@ class ClassFolder:
             there |= {one_line(line) for line in listed.decode("utf-8", "replace").splitlines()[:20] if line}
             there.discard(INSTEAD)
         return sorted(there)
+
+    def remark(self, student: str, lecture_name: str) -> str:
+        """That a student handed in other files than the notebook, with some of their names; "" if there are none."""
+        there = self.instead(student, lecture_name)
+        return f"{student} handed in {', '.join(there[:5])}, and no {lecture_name}.ipynb" if there else ""

@@ -161,8 +161,7 @@ class _Run:
             self.plan.absent.append(student)
             if stands.state is not State.NOT_SUBMITTED:
                 self.plan.remarks.append(f"{student}'s {name}.ipynb is gone from submitted/; the earlier result stands")
-            if there := self._folder.instead(student, name):
-                self.plan.remarks.append(f"{student} handed in {', '.join(there[:5])}, and no {name}.ipynb")
+                self.plan.remarks += filter(None, [self._folder.remark(student, name)])
             return None
         key = handed_in.key(self._problems)
         if stands.points is not None and stands.key == key and not self._again:

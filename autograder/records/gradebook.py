@@ -1,9 +1,9 @@
 """Derives nbgrader's gradebook from results and decisions, and takes over what people decide in Formgrader.
 
 The gradebook is made from records, so nothing is lost if it's deleted, locked or late. Ungraded states ("queued",
-"failed here", "not submitted") are never written to it. Formgrader writes points and comments only there. So a table of
-ours, `_WRITTEN`, remembers what we wrote: whatever differs from that, a person has changed, and it becomes a decision
-before anything is written again.
+"failed here", "not submitted") are never written to it. Formgrader writes points and comments only there
+(:mod:`autograder.records.formgrader` has them recorded at once). So a table of ours, `_WRITTEN`, remembers what we
+wrote: whatever differs from that, a person has changed, and it becomes a decision before anything is written again.
 """
 
 from __future__ import annotations
@@ -426,7 +426,8 @@ def _take_over(folder: ClassFolder, lecture: Lecture, book: Any, copy_of: Any) -
     if to_look and to_look <= asked and not any(flagged.get(name) for name in to_look):
         change("", reviewed=True, notes=tuple(before["notes"]))
     for name in to_look:
-        cells[name] |= {"flagged": bool(flagged.get(name)), "asked": False}
+        if not flagged.get(name):
+            cells[name] |= {"flagged": False, "asked": False}
     last = decisions.latest(known)
     made = [each for name, each in new.items() if name not in last or replace(last[name], when=each.when) != each]
     for each in made:

@@ -61,15 +61,15 @@ def page(
     mistakes = Counter(
         (mark.mistake, mark.exercise) for result in scored for mark in result.marks if mark.mistake is not None
     ).most_common()
-    figures = [_states(states)] if found else []
+    took = {result.student: times[result.student] for result in scored if result.student in times}
+    rows = [_row(result, list(worth), links, took) for result in found.values()]
+    figures = [_states(states, sum(bool(row["eye"]) for row in rows))] if found else []
     if scored:
         figures += [_scores(scored, sum(worth.values())), _passed(passed, titles, len(scored))]
     if mistakes:
         figures.append(_mistakes([(text, count) for (text, _), count in mistakes], len(scored)))
-    took = {result.student: times[result.student] for result in scored if result.student in times}
     if took:
         figures.append(_times(took))
-    rows = [_row(result, list(worth), links, took) for result in found.values()]
     return (
         pages.environment()
         .get_template("report.html")
@@ -135,9 +135,8 @@ def _short(title: str) -> str:
     return number[0] if number else title[:12]
 
 
-def _states(counts: Mapping[State, int]) -> Markup:
+def _states(counts: Mapping[State, int], look: int) -> Markup:
     total, done = sum(counts.values()), counts[State.GRADED] + counts[State.NEEDS_REVIEW]
-    look = sum(counts[state] for state in WANTS_EYE)
     heading = f"{done} of {total} have points; {look} want a look"
     rows = [(str(state), count, f"{count}", _COLORS.get(state, CONTEXT)) for state, count in counts.items()]
     return _bars(heading, rows, total, ", ".join(f"{count} {state}" for state, count in counts.items()))

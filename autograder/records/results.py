@@ -102,8 +102,9 @@ def _read(path: Path, lecture_name: str, student: str) -> Result | None:
 def standing(folder: ClassFolder, lecture_name: str, student: str, handed_in: HandedIn | None = None) -> Result:
     """A student's state: that of the stored result, or else queued, or else not submitted.
 
-    A damaged result doesn't count, and a note says so. The submission is read only if it matters and the caller hasn't
-    read it.
+    A damaged result doesn't count, and a note says so. Another note names what was handed in instead of the notebook,
+    so that nobody takes *not submitted* for nothing at all. The submission is read only if it matters and the caller
+    hasn't read it.
     """
     notes: tuple[str, ...] = ()
     try:
@@ -112,8 +113,11 @@ def standing(folder: ClassFolder, lecture_name: str, student: str, handed_in: Ha
     except ResultError as error:
         notes = (str(error),)
     handed_in = handed_in or folder.read(student, lecture_name)
-    state = State.NOT_SUBMITTED if handed_in.nothing else State.QUEUED
-    return Result(student, lecture_name, state, "", notes=notes)
+    if not handed_in.nothing:
+        return Result(student, lecture_name, State.QUEUED, "", notes=notes)
+    if remark := folder.remark(student, lecture_name):
+        notes += (remark,)
+    return Result(student, lecture_name, State.NOT_SUBMITTED, "", notes=notes)
 
 
 def table(folder: ClassFolder, lecture_name: str, students: Iterable[str]) -> dict[str, Result]:

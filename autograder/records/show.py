@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from autograder.grading import submission
 from autograder.grading.exercises import ProblemSet
-from autograder.grading.marks import Mark, Result
+from autograder.grading.marks import Mark, Result, State
 from autograder.grading.source import Lecture
 from autograder.grading.text import clean, one_line
 
@@ -56,9 +56,10 @@ def text(
         result = found[name]
         points = "" if result.points is None else f", {result.points:g} of {lecture.points:g} points"
         yield f"{one_line(called)}: {result.state}{points}{result.late and f', {result.late}'}"
-        if student:
+        if student or result.state is State.NOT_SUBMITTED:
             # A note may quote a path, and a path has the name in it.
             yield from ([] if anonymous else [f"  • {clean(note)}" for note in result.notes])
+        if student:
             yield from [f"  comment: {clean(result.comment)}"] if result.comment else []
         if student or exercise:
             marks = (

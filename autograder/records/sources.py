@@ -209,9 +209,10 @@ def _committed(repository: Path, file: File) -> datetime | None:
         return None
     quiet = ["-c", "core.fsmonitor=false", "-c", "log.showSignature=false"]  # both run programs
     command = ["git", *quiet, "-C", str(repository), "log", "-1", "--format=%cI", "--", os.path.abspath(file.path)]
-    settings = {
-        name: value for name, value in os.environ.items() if not name.startswith("GIT_")
-    }  # of another repository
+    # Ours may be about another repository. And this one may say that what it lacks is fetched, and by which
+    # program: no protocol is allowed, so nothing is.
+    settings = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    settings |= {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
     try:
         ran = subprocess.run(
             command, env=settings, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
@@ -344,13 +345,20 @@ def _in_folder(root: Path) -> Iterator[File]:
             yield _on_disk(root, Path(top.path))
             continue
         count = 0
-        for place, folders, names in os.walk(top.path):  # which follows no links, and passes over what it can't read
-            folders[:] = sorted(name for name in folders if not _ignored([name]))
-            links = [name for name in folders if os.path.islink(os.path.join(place, name))]
-            for name in sorted([*links, *names]):
-                if not _ignored([name]) and count < FILES_LIMIT:
+        # Not os.walk: that calls itself for each level, and a student may have more levels than Python lets it.
+        places = [top.path]
+        while places and count < FILES_LIMIT:
+            try:
+                entries = sorted(os.scandir(places.pop()), key=lambda entry: entry.name)
+            except OSError:  # closed to us, or its path has become too long
+                continue
+            entries = [entry for entry in entries if not _ignored([entry.name])]
+            folders = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+            places += reversed(folders)
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False) and count < FILES_LIMIT:
                     count += 1
-                    yield _on_disk(root, Path(place, name))
+                    yield _on_disk(root, Path(entry.path))
         if not count:  # worth knowing, whether it's empty or closed to us
             yield File((top.name, "(a folder)"), _refuse("nothing in it can be read"))
 

@@ -93,7 +93,11 @@ def curves(
 
 
 def predicted_vs_measured(
-    rows: Sequence[tuple[str, float, float, str]], *, others: Mapping[str, str] = {}, title: str | None = None
+    rows: Sequence[tuple[str, float, float, str]],
+    *,
+    against: str = "measured",
+    others: Mapping[str, str] = {},
+    title: str | None = None,
 ) -> Figure:
     """Draw predictions beside measurements, on a log axis for each unit, with their ratio.
 
@@ -102,6 +106,7 @@ def predicted_vs_measured(
     Args:
         rows: ``(label, predicted, measured, unit)``, such as ``("2·B·D·K", 1.4e10, 1.4e10, "FLOPs")``. Numbers in B, s,
             FLOP and units made of these get decimal prefixes (GB = 1e9 B); others don't.
+        against: What the legend and the columns call the numbers that aren't predicted, such as "published".
         others: By unit, the name of what its measurements are compared with, where that isn't a prediction.
         title: The finding; by default how far off the worst prediction was.
 
@@ -166,10 +171,10 @@ def predicted_vs_measured(
                     note(ax, text, (1, y), (edge * 72, 0), ha="right", va="center", **beside)
             if number == 0 or unit in others:
                 other = others.get(unit, "predicted")
-                for name, edge in zip((other, "measured", f"measured ÷\n{other}"), edges, strict=True):
+                for name, edge in zip((other, against, f"{against} ÷\n{other}"), edges, strict=True):
                     above: dict[str, Any] = {"xycoords": "axes fraction", "alpha": 0.75}
                     note(ax, name, (1, 1), (edge * 72, 3), ha="right", va="bottom", **above)
-        legend(fig, measured=True, predicted=True, markers=("o", "D"))
+        legend(fig, measured=True, predicted=True, markers=("o", "D"), names=(against, "predicted"))
     return fig
 
 

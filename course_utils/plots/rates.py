@@ -190,7 +190,7 @@ def mfu_curve(
         title = f"The best matmul reaches {', '.join(reached)}" + ("" if unknown else " of peak")
         too_high = [label for label, v in best.items() if not unknown and v > 1]
         if too_high:
-            title += f" — above 100 %: check the peak and the timing of {', '.join(too_high)}"
+            title += f" — above 100%: check the peak and the timing of {', '.join(too_high)}"
 
     with styled():
         right = 0.3 + 0.085 * max(map(len, rates_by_dtype))

@@ -32,7 +32,8 @@ class Machine:
         for name in ("home", "srv"):
             (place / name).mkdir()
         mounts = [(place / name, Path("/", name)) for name in ("etc", "home", "srv")]
-        self._script = "\n".join(["set -e", *_reachable(place), *_binds([*mounts, *((b, a) for a, b in over.items())])])
+        others = [(what, where) for where, what in over.items()]
+        self._script = "\n".join(["set -e", *_reachable(place, mounts), *_binds(others)])
         self.etc, self.home, self.srv = (place / name for name in ("etc", "home", "srv"))
         ran = subprocess.run(self.command("root", "true"), capture_output=True, text=True)
         if ran.returncode:
@@ -62,17 +63,20 @@ def _binds(pairs: Sequence[tuple[Path, Path]]) -> list[str]:
     return [f"mount --bind '{what}' '{where}'" for what, where in pairs]
 
 
-def _reachable(place: Path) -> list[str]:
-    """Mounts that let other users through folders which are root's alone, to what they need and to nothing else."""
+def _reachable(place: Path, mounts: Sequence[tuple[Path, Path]]) -> list[str]:
+    """These mounts, and some that let other users to what they need, and to nothing else: through folders which are
+    root's alone, or which a mount covers.
+    """
     lines = []
+    covers = {where: what for what, where in mounts}
     closed: dict[Path, list[Path]] = {}
     for path in NEEDED:
-        barred = [above for above in reversed(path.parents) if not above.stat().st_mode & 0o001]
+        barred = [above for above in reversed(path.parents) if above in covers or not above.stat().st_mode & 0o001]
         if barred:
             closed.setdefault(barred[0], []).append(path)
     for top, paths in closed.items():
         kept = [place / "kept" / str(number) for number in range(len(paths))]
         lines += [f"mkdir -p '{each}'" for each in kept] + _binds(list(zip(paths, kept, strict=True)))
-        lines += [f"mount -t tmpfs -o mode=755 tmpfs '{top}'", *(f"mkdir -p '{path}'" for path in paths)]
-        lines += _binds(list(zip(kept, paths, strict=True)))
-    return lines
+        lines += _binds([(covers.pop(top), top)]) if top in covers else [f"mount -t tmpfs -o mode=755 tmpfs '{top}'"]
+        lines += [f"mkdir -p '{path}'" for path in paths] + _binds(list(zip(kept, paths, strict=True)))
+    return lines + _binds([(what, where) for where, what in covers.items()])

@@ -146,6 +146,7 @@ def test_what_is_given_there_is_kept_as_decisions(
     with page.expect_response(lambda answer: "/api/comment/" in answer.url and answer.request.method == "PUT"):
         comment.press("Tab")
     course = ClassFolder(found[0])
+    (course.root / "gradebook.db").unlink()  # before any command could take something over
     exported = CliRunner().invoke(app, ["export", str(course), NAME])
     assert exported.exit_code == 0, exported.output
     broken = decisions.table(course, NAME, ["broken"])["broken"]

@@ -278,7 +278,8 @@ def test_a_lecture_from_its_release_to_its_feedback(hub: Hub, browser: Browser) 
         right = student is one
         assert ("✗" not in student.write(answer).inner_text()) is right
         student.submit()
-    keeps_to_themselves(hub, ada)
+    keeps_to_themselves(hub, ada, "ada", "bob")
+    keeps_to_themselves(hub, bob, "bob", "ada")
 
     collect, grade, *returning = documented(3)
     assert "2 new" in instructor.type(*collect)
@@ -296,22 +297,23 @@ def test_a_lecture_from_its_release_to_its_feedback(hub: Hub, browser: Browser) 
         page.context.close()
 
 
-def keeps_to_themselves(hub: Hub, ada: Page) -> None:
+def keeps_to_themselves(hub: Hub, page: Page, me: str, other: str) -> None:
     """What one student can't do to another, or to the class: through the hub, or as a user of the machine."""
     inbound = Path("/srv/nbgrader/exchange/cs336/inbound")
-    [theirs] = (hub.machine.srv / inbound.relative_to("/srv")).glob("bob+*")
-    for path in (inbound, "/home/bob", "/srv/cs336", project.SOLUTIONS, "/srv/hub/private", "/home/grader"):
-        assert "Permission denied" in hub.refused("ada", "ls", str(path))
-    for path in (f"/home/bob/{NAME}/{NAME}.ipynb", f"/srv/cs336/hidden/{FIRST.name}.check", "/etc/shadow"):
-        assert "Permission denied" in hub.refused("ada", "cat", path)
-    assert "No such file" in hub.refused("ada", "bash", "-c", f"cat {inbound}/bob+*/*")  # the shell finds no name
-    assert len(theirs.name.rpartition("+")[2]) == 12  # 72 random bits
-    hub.refused("ada", "mv", "/srv/nbgrader/exchange/cs336", "/srv/nbgrader/exchange/mine")
-    hub.refused("ada", "mkdir", "/srv/nbgrader/exchange/cs336/outbound/99_forged")
-    for path in ("user/bob/lab", "user/grader/lab", "hub/spawn/grader", "user/bob/api/contents", "hub/api/users"):
-        answer = ada.request.get(f"{hub.url}/{path}")
+    [handed_in] = (hub.machine.srv / inbound.relative_to("/srv")).glob(f"{other}+*")
+    for path in (inbound, f"/home/{other}", "/srv/cs336", project.SOLUTIONS, "/srv/hub/private", "/home/grader"):
+        assert "Permission denied" in hub.refused(me, "ls", str(path))
+    for path in (f"/home/{other}/{NAME}/{NAME}.ipynb", f"/srv/cs336/hidden/{FIRST.name}.check", "/etc/shadow"):
+        assert "Permission denied" in hub.refused(me, "cat", path)
+    assert "No such file" in hub.refused(me, "bash", "-c", f"cat {inbound}/{other}+*/*")  # the shell finds no name
+    assert len(handed_in.name.rpartition("+")[2]) == 12  # 72 random bits
+    hub.refused(me, "mv", "/srv/nbgrader/exchange/cs336", "/srv/nbgrader/exchange/mine")
+    hub.refused(me, "mkdir", "/srv/nbgrader/exchange/cs336/outbound/99_forged")
+    theirs = (f"user/{other}/lab", f"user/{other}/api/contents")
+    for path in (*theirs, "user/grader/lab", "hub/spawn/grader", "hub/api/users"):
+        answer = page.request.get(f"{hub.url}/{path}")
         assert answer.status in (403, 404), (path, answer.status)
-    assert hub.machine.run("ada", "id", "-un").stdout == "ada\n"
+    assert hub.machine.run(me, "id", "-un").stdout == f"{me}\n"
 
 
 def nbgraders_own_commands_work(hub: Hub, instructor: Terminal) -> None:

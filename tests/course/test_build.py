@@ -1,10 +1,16 @@
 """Notebooks are what their sources say, the same bytes every time. tests/setup/test_release.py scans them for leaks."""
 
+import ast
 import itertools
+import re
+import textwrap
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from autograder import project
 from autograder.authoring import build, checks
@@ -90,6 +96,69 @@ def test_what_reveals_an_answer_or_only_imports_is_folded(lecture: source.Lectur
         if before.source.startswith("guess = None") and "nbgrader" not in cell.metadata:
             assert cell.metadata == FOLDED, f"the answer stands below the question:\n{cell.source}"
     assert any(cell.metadata == {} for cell in code), "what a lecture teaches stays open"
+
+
+def numbers_given_away(cells: Sequence[Any]) -> list[str]:
+    """The answers to predictions, as asserts in the reveals have them, that the text below the reveal states.
+
+    Looked at are two paragraphs, up to the next heading and without folds; 18 states an answer of 17.6.
+    """
+    found = []
+    for place, (cell, reveal) in enumerate(itertools.pairwise(cells)):
+        if not cell.source.startswith("guess = None") or reveal.cell_type != "code":
+            continue
+        answers = _answers(ast.parse(reveal.source))
+        text = next((each.source for each in cells[place:] if each.cell_type == "markdown"), "")
+        text = re.sub(r"<details>.*?</details>", "", re.split(r"^#", text, flags=re.MULTILINE)[0], flags=re.DOTALL)
+        for written in re.findall(r"(?<![\w.,^{-])\d[\d,]*(?:\.\d+)?(?!\w)", "\n\n".join(text.split("\n\n")[:2])):
+            number = float(written.replace(",", ""))
+            if any(number == each or (number > 9 and abs(number / each - 1) < 0.05) for each in answers):
+                found.append(written)
+    return found
+
+
+def _answers(reveal: ast.Module) -> set[float]:
+    """The numbers with which asserts compare what the reveal passes to ``reconcile``, alone, rounded or scaled."""
+
+    def names(node: ast.expr) -> set[str]:
+        return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)} - {"abs", "float", "int", "round"}
+
+    nodes = list(ast.walk(reveal))
+    calls = [node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) == "reconcile"]
+    answer = {name for call in calls for name in names(call.args[2])}
+    tests = [part for node in nodes if isinstance(node, ast.Assert) for part in ast.walk(node.test)]
+    equal = [
+        [part.left, *part.comparators]
+        for part in tests
+        if isinstance(part, ast.Compare) and all(isinstance(op, ast.Eq) for op in part.ops)
+    ]
+    about = [sides for sides in equal if any(names(side) and names(side) <= answer for side in sides)]
+    literals = [side.value for sides in about for side in sides if isinstance(side, ast.Constant)]
+    return {float(value) for value in literals if isinstance(value, int | float) and value}
+
+
+@pytest.mark.parametrize("lecture", LECTURES, ids=lambda lecture: lecture.name)
+def test_the_text_below_a_prediction_does_not_state_its_answer(lecture: source.Lecture) -> None:
+    assert numbers_given_away(lecture.notebook.cells) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("One run costs 18 million dollars.", ["18"]),
+        ("It's 17.6, as expected.", ["17.6"]),
+        ("Two paragraphs.\n\nDown here, too: 17.6.\n\nNot here: 17.6.", ["17.6"]),
+        ("<details>17.6</details>\n\n## 18 · A heading", []),
+        ("In 2018 it was less, and $10^{18}$ is another number.", []),
+    ],
+)
+def test_an_answer_in_sight_is_noticed(text: str, found: list[str]) -> None:
+    reveal = """\
+        reconcile("the bill", guess, bill / 1e6, "million USD")
+        assert round(bill / 1e6, 1) == 17.6 and hours == 2018
+        """
+    code = [new_code_cell(each) for each in ("guess = None  # million USD", textwrap.dedent(reveal))]
+    assert numbers_given_away([*code, new_markdown_cell(text)]) == found
 
 
 @pytest.mark.parametrize("lecture", LECTURES, ids=lambda lecture: lecture.name)

@@ -95,8 +95,32 @@ def test_verify_names_every_broken_submission(course: Path, notebook: dict) -> N
     result = runner.invoke(app, ["verify", str(course), LECTURE.name])
     assert result.exit_code == 1
     [of_ada] = [line for line in result.output.splitlines() if "/ada/" in line]
-    assert "bob" in result.output and "as handed out, or missing: the cells of" in of_ada
-    assert "2 submissions, 1 of them want a look" in result.output
+    assert "bob" in result.output and "it has no answer at all" in of_ada
+    assert "2 submissions: 2 of them need attention, 2 leave exercises unanswered" in result.output
+
+
+@pytest.mark.parametrize("place", ["its own cell", "a cell of the student's", "a cell that lost its mark"])
+def test_verify_names_what_has_no_answer_wherever_the_others_are(
+    place: str, course: Path, notebook: dict, tmp_path: Path
+) -> None:
+    first, *others = LECTURE.exercises
+    for exercise in LECTURE.exercises:
+        cell(notebook, exercise.name)["source"] = f"1 / 0\n{exercise.name}()"
+    own = cell(notebook, first.name)
+    if place == "a cell of the student's":
+        added = {"cell_type": "code", "id": "mine", "metadata": {}, "outputs": [], "execution_count": None}
+        notebook["cells"].insert(notebook["cells"].index(own), added | {"source": first.solution})
+    else:
+        own["source"] = first.solution
+    if place == "a cell that lost its mark":
+        own["metadata"] = {}
+    path = project.notebook_path(tmp_path / "submitted" / "cy", LECTURE.name)
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(notebook))
+    result = CliRunner().invoke(app, ["verify", str(tmp_path), LECTURE.name])
+    assert f"/{path.name}: no answer to {', '.join(e.name for e in others)}" in result.output.replace("\n", "")
+    assert result.exit_code == (1 if place == "a cell that lost its mark" else 0)
+    assert "none of the answers is known to be right" in result.output
 
 
 def test_what_is_found_in_a_submission_can_be_printed_anywhere() -> None:

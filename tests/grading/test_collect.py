@@ -506,6 +506,41 @@ def test_links_pipes_and_closed_folders_are_one_students(course: ClassFolder, tm
     assert there(course) == {"anna": "anna's"} and "link" in found.remarks[0] and len(found.unmatched) == 1
 
 
+def test_a_repository_runs_no_program_of_its_students(course: ClassFolder, tmp_path: Path) -> None:
+    repository = unpacked(tmp_path / "repos", REPOSITORIES) / "tensors-adagit"
+    for arguments in (
+        ["init", "-q"],
+        ["add", "."],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"],
+    ):
+        subprocess.run(["git", *arguments], cwd=repository, check=True)
+    command = ["git", "rev-parse", "HEAD^{tree}"]
+    tree = subprocess.run(command, cwd=repository, check=True, capture_output=True, text=True).stdout.strip()
+    (repository / ".git" / "objects" / tree[:2] / tree[2:]).unlink()  # so it has to be fetched
+    ran = tmp_path / "ran"
+    (repository / ".git" / "config").write_text(
+        "[core]\nrepositoryformatversion = 1\n[extensions]\npartialClone = o\n"
+        f'[remote "o"]\nurl = .\npromisor = true\nuploadpack = "id > {ran}; false"\n',
+        encoding="utf-8",
+    )
+    take(course, tmp_path / "repos")
+    assert there(course) == {"ada": "ada's", "bob": "bob's", "anna": "anna's"} and not ran.exists()
+
+
+def test_a_folder_deeper_than_python_can_call_itself_is_looked_through(course: ClassFolder, tmp_path: Path) -> None:
+    where = unpacked(tmp_path / "s", REPOSITORIES)
+    at = os.open(where / "tensors-adagit", os.O_RDONLY)
+    for _ in range(1_500):
+        os.mkdir("d", dir_fd=at)
+        deeper = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = deeper
+    os.close(at)
+    take(course, where)
+    subprocess.run(["rm", "-rf", str(where)], check=True)  # pytest couldn't
+    assert there(course) == {"ada": "ada's", "bob": "bob's", "anna": "anna's"}
+
+
 def test_a_repository_whose_git_is_a_link_to_too_long_a_name_is_collected(course: ClassFolder, tmp_path: Path) -> None:
     where = unpacked(tmp_path / "s", REPOSITORIES)
     (where / "tensors-adagit" / ".git").symlink_to("a" * 300)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import csv
 import io
 import json
+import logging
 import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import nbformat
@@ -22,7 +25,7 @@ from typer.testing import CliRunner
 from autograder import cli, project
 from autograder.grading import source
 from autograder.grading.marks import Mark, Result, State
-from autograder.records import decisions, gradebook, results, show
+from autograder.records import decisions, formgrader, gradebook, results, show
 from autograder.records.folder import ClassFolder
 
 NAME = "00_napkin_math"
@@ -176,10 +179,10 @@ def test_what_is_given_in_formgrader_becomes_a_record_before_anything_else_happe
 def test_whoever_decides_last_counts_wherever_they_do_it(course: Class) -> None:
     course.has(graded("ada", "a", FIRST.name))
     course.run("grade")
-    for formgrader, command in ((0.5, 1.0), (0.5, 0.75)):  # the same points again are another decision
-        course.gives("ada", formgrader)
+    for given, command in ((0.5, 1.0), (0.5, 0.75)):  # the same points again are another decision
+        course.gives("ada", given)
         course.run("report")
-        assert course.mark("ada").points == formgrader
+        assert course.mark("ada").points == given
         course.decide("ada", FIRST.name, "--points", str(command))
         assert course.mark("ada").points == command == course.nbgraders("ada")[1]
         course.run("grade")
@@ -317,6 +320,90 @@ def test_an_old_value_is_confirmed_in_formgrader_by_saving_it_again(course: Clas
     course.run("grade")
     assert course.stands("ada").state is State.GRADED and course.mark("ada").points == 0.5
     assert course.nbgraders("ada")[2] is False
+
+
+def test_confirming_one_of_two_old_values_leaves_the_other_to_be_confirmed(course: Class) -> None:
+    course.has(graded("ada", "a", FIRST.name, SECOND.name))
+    for exercise in (FIRST, SECOND):
+        course.decide("ada", exercise.name, "--points", "0.5")
+    course.has(graded("ada", "a2", FIRST.name, SECOND.name))
+    course.run("grade")
+    for exercise, state in ((FIRST, State.NEEDS_REVIEW), (SECOND, State.GRADED)):
+        with Gradebook(course.folder.gradebook_url) as book:
+            grade = book.find_grade(f"test_{exercise.name}", NAME, NAME, "ada")
+            assert (grade.manual_score, grade.needs_manual_grade) == (0.5, True)
+            grade.needs_manual_grade = False
+            book.db.commit()
+        gradebook.take_over(course.folder, LECTURE)
+        assert course.stands("ada").state is state
+        last = [each for each in course.records("ada") if each.exercise == exercise.name][-1]
+        assert (last.points, last.key) == (0.5, "key of a2")
+
+
+class Handler:
+    """What nbgrader's handlers use of Formgrader's server and of a request."""
+
+    current_user, xsrf_token, settings = "tess", b"", MappingProxyType({"nbgrader_bad_setup": False})
+
+    def __init__(self, course: Class, book: Any, body: dict[str, Any]) -> None:
+        self.gradebook, self.body, self.answers = book, body, list[str]()
+        self.coursedir = SimpleNamespace(root=str(course.root))
+        self.log = logging.getLogger("formgrader")
+
+    def get_json_body(self) -> dict[str, Any]:
+        return self.body
+
+    def write(self, text: str) -> None:
+        self.answers.append(text)
+
+
+@pytest.fixture
+def saves(course: Class, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Save points and a comment for the first exercise, as requests to the server that records them."""
+    for each in (formgrader.GradeHandler, formgrader.CommentHandler):
+        monkeypatch.setattr(each, "put", each.put)  # as before, afterwards
+    formgrader._load_jupyter_server_extension(None)
+
+    def save(student: str, points: float, comment: str) -> list[str]:
+        with Gradebook(course.folder.gradebook_url) as book:
+            grade = Handler(course, book, {"manual_score": points})
+            number = book.find_grade(f"test_{FIRST.name}", NAME, NAME, student).id
+            asyncio.run(formgrader.GradeHandler.put(grade, number))
+            commented = Handler(course, book, {"manual_comment": comment})
+            number = book.find_comment(FIRST.name, NAME, NAME, student).id
+            asyncio.run(formgrader.CommentHandler.put(commented, number))
+        return grade.answers + commented.answers
+
+    return save
+
+
+def test_deleting_the_gradebook_right_after_formgrader_loses_nothing(
+    course: Class, saves: Callable[..., list[str]]
+) -> None:
+    course.has(graded("ada", "a", FIRST.name), graded("bob", "b"))
+    course.run("grade")
+    answers = saves("ada", 0.5, "nearly")
+    (course.root / "gradebook.db").unlink()
+    assert [json.loads(each)["student"] for each in answers] == ["ada", "ada"]
+    course.run("grade")
+    assert (course.mark("ada").points, course.mark("ada").comment) == (0.5, "nearly")
+    assert course.nbgraders("ada") == (WHOLE - FIRST.points + 0.5, 0.5, False)
+    with Gradebook(course.folder.gradebook_url) as book:
+        assert book.find_comment(FIRST.name, NAME, NAME, "ada").manual_comment == "nearly"
+    assert {each.who for each in course.records("ada")} == {"Formgrader"} and not course.records("bob")
+
+
+def test_what_formgrader_saves_is_answered_even_if_it_cannot_be_recorded_yet(
+    course: Class, saves: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    course.has(graded("ada", "a", FIRST.name))
+    course.run("grade")
+    with monkeypatch.context() as patch:
+        patch.setattr(decisions, "write", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        assert len(saves("ada", 0.5, "nearly")) == 2
+    assert "No space left on device" in caplog.text and not course.records("ada")
+    course.run("report")
+    assert (course.mark("ada").points, course.mark("ada").comment) == (0.5, "nearly")
 
 
 def test_an_extension_needs_no_submission_and_is_shown(course: Class) -> None:

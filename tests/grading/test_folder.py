@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import ctypes
 import io
 import json
@@ -319,8 +320,35 @@ def test_every_command_gives_a_student_the_same_state(situated: tuple[ClassFolde
     assert ("would grade ada" in dry_run) is (state is State.QUEUED or changed(course))
     assert ("1 not submitted" in dry_run) is (not handed_in)
     there = handed_in or bool(course.instead("ada", NAME))
-    assert f"{int(there)} submissions, {int(there)} of them want a look" in verified
+    assert f"{int(there)} submissions: {int(there)} of them need attention" in verified
     assert grade.plan(course, NAME).absent == ([] if handed_in else ["ada"])
+
+
+@pytest.mark.parametrize("name", [f"{NAME} (1).ipynb", "answers.pdf"])
+def test_every_command_names_what_was_handed_in_instead_of_the_notebook(tmp_path: Path, name: str) -> None:
+    course = ClassFolder(tmp_path)
+    course.assignment("ada", NAME).mkdir(parents=True)
+    (course.assignment("ada", NAME) / name).write_bytes(b"{}")
+    (course.root / "submitted" / "bob").mkdir()
+    course.roster.write_text("id\nada\nbob\n", encoding="utf-8")
+    give_cases(tmp_path)
+    said = f"ada handed in {name}, and no {NAME}.ipynb"
+
+    graded = grade_class(course, database=None)
+    assert graded.remarks == (said,) and graded.results["ada"].notes == (said,) and not graded.results["bob"].notes
+    for options in ([], ["--student", "ada"]):
+        assert f"ada: not submitted • {said}" in command("show", course, *options)
+    assert "handed in" not in command("show", course, "--anonymous")  # a name may be in the file's
+    command("report", course)
+    page = course.report(NAME).read_text(encoding="utf-8")
+    assert said in page and "0 of 2 have points; 1 want a look" in page and "bob handed in" not in page
+    command("export", course)
+    rows = csv.DictReader((course.exports / f"{NAME}.csv").read_text(encoding="utf-8").splitlines())
+    assert {row["student"]: row["notes"] for row in rows} == {"ada": said, "bob": ""}
+    students = json.loads((course.exports / f"{NAME}.json").read_text(encoding="utf-8"))["students"]
+    assert [student["notes"] for student in students] == [[said], []]
+    verified = command("verify", course)
+    assert f"there is no such notebook; there is {name} → " in verified and "1 submissions: 1 of them" in verified
 
 
 def changed(course: ClassFolder) -> bool:
@@ -357,7 +385,7 @@ def test_a_dangling_link_that_no_roster_lists_is_a_student_for_every_command(tmp
     (tmp_path / "submitted" / "ada").symlink_to("nowhere")
     (tmp_path / "submitted" / "notes.txt").write_text("no student")
     said = command(name, ClassFolder(tmp_path), *(["--dry-run"] if name == "grade" else []))
-    wanted = {"verify": "1 submissions, 1 of them want a look", "grade": "would grade ada 1 to grade"}
+    wanted = {"verify": "1 submissions: 1 of them need attention", "grade": "would grade ada 1 to grade"}
     assert wanted.get(name, "1 students: 1 queued") in said
 
 
@@ -375,7 +403,12 @@ def test_of_a_notebook_with_a_thousand_odd_cells_the_first_findings_are_listed(t
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}))
     said = command("verify", ClassFolder(tmp_path))
-    assert said.count("→") == NOTES_LIMIT and "findings more" in said and "1 of them want a look" in said
+    assert (
+        said.count("→") == NOTES_LIMIT + 1
+        and "no answer at all" in said
+        and "findings more" in said
+        and "1 of them need attention" in said
+    )
 
 
 def test_a_terminal_shows_nothing_of_a_submission_as_a_row_of_ours_as_markup_or_as_an_emoji(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shlex
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -218,3 +220,33 @@ def test_the_page_about_clusters_fits(course: ClassFolder, monkeypatch: pytest.M
     assert "gradersImage" in mine["custom"] and "custom.gradersImage" in ours["hub"]["extraConfig"]["class"]
     grader = ours["singleuser"]["extraFiles"]["etc-passwd"]["stringData"].split("grader:x:")[1].split(":")[0]
     assert f"install -d -o {grader} -g {grader} /exchange/cs336" in section
+
+
+def test_the_images_that_the_page_builds_are_those_that_the_cluster_is_told_to_run() -> None:
+    section = PAGE[PAGE.index("### Kubernetes\n") : PAGE.index("## Change or add")]
+    lines = section.split("```dockerfile\n")[1].partition("```")[0].splitlines()
+    instructions = [line.split(maxsplit=1) for line in lines]
+    assert {name for name, _ in instructions} == {"FROM", "ARG", "ENV", "COPY", "RUN", "WORKDIR", "CMD"}
+    arguments = {rest.partition("=")[0] for name, rest in instructions if name == "ARG"}
+    about = tomllib.loads((project.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted: dict[str, Any] = {}
+    for line in section.split("```sh\n")[2].partition("```")[0].splitlines():
+        program, *given = shlex.split(line, comments=True)
+        if program == "docker" and given[0] == "build":
+            parser = argparse.ArgumentParser()
+            parser.add_argument("-f")
+            parser.add_argument("-t")
+            parser.add_argument("--build-arg", action="append")
+            parser.add_argument("context")
+            read = parser.parse_args(given[1:])
+            wanted[read.t] = read
+    students, graders = wanted.values()
+    assert students.context == f"build/{about['name']}-{about['version']}" and graders.context == "build/project"
+    for one in wanted.values():
+        made = dict(each.split("=", 1) for each in one.build_arg)
+        assert made.keys() <= arguments and made["JUPYTERHUB"]
+        option, extra = made.get("EXTRA", "--extra ").split(" ")
+        assert option == "--extra" and extra in ("", *about["optional-dependencies"])
+    mine = yaml.safe_load(section.split("```yaml\n")[1].partition("```")[0])
+    image = mine["singleuser"]["image"]
+    assert [f"{image['name']}:{image['tag']}", mine["custom"]["gradersImage"]] == list(wanted)

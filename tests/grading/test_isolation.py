@@ -96,7 +96,9 @@ def test_what_decides_is_in_the_arguments_of_some_calls(machine: str) -> None:
     assert call("prlimit64", 0, 7, 0, 0x7FFF_1234_5678) == ALLOW  # asks
     assert {call("prlimit64", 0, 7, new, 0) for new in (1, 2**32, 2**40 + 4, 2**63)} == {errno.EPERM}  # sets
     assert call("setsockopt", 3, 1, 7) == 0  # done, it says
-    assert {call("setsockopt", 3, 1, option) for option in (*range(7), *range(8, 99))} == {ALLOW}
+    filters = (26, 50, 51, 52)  # the machine has room for some
+    assert {call("setsockopt", 3, 1, option) for option in filters} == {errno.EPERM}
+    assert {call("setsockopt", 3, 1, option) for option in range(99) if option not in (7, *filters)} == {ALLOW}
     assert {call("prctl", what) for what in range(100) if what != 22} == {ALLOW}
     assert {call("prctl", what, 2) for what in (22, 22 | 2**32)} == {errno.EPERM}  # a filter of its own
     assert {call("fcntl", 3, what) for what in (*range(1024), 1030, 1032, 1034)} == {ALLOW}

@@ -26,7 +26,7 @@ from traitlets.config.loader import PyFileConfigLoader
 from typer.testing import CliRunner
 
 from autograder import cli, project
-from autograder.authoring import build, release
+from autograder.authoring import build, colab, release
 from autograder.grading import source
 from autograder.records import grade
 from autograder.records.folder import ClassFolder
@@ -126,10 +126,40 @@ def by_course_export_to_others(course: Path) -> dict[str, float]:
 
 
 def by_course_verify(course: Path) -> dict[str, float]:
-    """It runs nothing, and says so; those of whom it says nothing at all might pass."""
-    said = run("verify", str(course), NAME)
-    assert "No code was run" in said
-    return {name: WHOLE * (f"/{name}/" not in said) for name in notebooks() if name != "error"} | {"error": 0.0}
+    """It runs nothing, and says so; a class in which nothing needs attention might pass."""
+    found = {}
+    for name in notebooks():
+        alone = course.parent / f"{name} alone"
+        shutil.copytree(course / "submitted" / name, alone / "submitted" / name)
+        ran = CliRunner().invoke(cli.app, ["verify", str(alone), NAME])
+        assert "No code was run, so none of the answers is known to be right" in ran.output
+        found[name] = WHOLE * (ran.exit_code == 0)
+    return found
+
+
+def by_course_collect(course: Path) -> dict[str, float]:
+    """Collected as everybody's repositories, then graded: a file arrives as it was handed in."""
+    handed_in, collected = course.parent / "repositories", course.parent / "collected"
+    for name in notebooks():
+        folder = handed_in / f"lecture-{name}"
+        folder.mkdir(parents=True)
+        shutil.copy(project.notebook_path(course / "submitted" / name, NAME), folder)
+    collected.mkdir()
+    shutil.copy(course / "roster.csv", collected)
+    shutil.copytree(course / "hidden", collected / "hidden")
+    said = run("collect", str(collected), NAME, str(handed_in))
+    assert f"{len(notebooks())} new attempts" in said and " 0 not matched" in " ".join(said.split()), said
+    grade.grade_class(ClassFolder(collected), NAME, workers=0, limits=LIMITS, database=None)
+    return by_course_grade(collected)
+
+
+def by_course_interview(course: Path) -> dict[str, float]:
+    """A talk that begins with what the answer does right is for those who have one."""
+    run("interview", str(course), NAME)
+    page = (course / "interviews" / f"{NAME}.html").read_text(encoding="utf-8")
+    about = dict(re.findall(r'<h2 class="name">(\w+)</h2>(.*?)</section>', page, re.DOTALL))
+    assert {"right", "stub", "error"} <= about.keys()
+    return {name: WHOLE * (" does this: " in about.get(name, "")) for name in notebooks()}
 
 
 def by_nbgrader(course: Path) -> dict[str, float]:
@@ -165,7 +195,7 @@ def by_validate(course: Path) -> dict[str, float]:
 
 COMMANDS = [
     by_course_grade, by_course_show, by_course_feedback, by_course_report, by_course_export,
-    by_course_export_to_others, by_course_verify, by_validate, by_nbgrader,
+    by_course_export_to_others, by_course_verify, by_course_collect, by_course_interview, by_validate, by_nbgrader,
 ]  # fmt: skip
 
 
@@ -201,24 +231,62 @@ BREAKS: dict[str, Callable[[str], str]] = {
 }  # fmt: skip
 
 
-# What builds takes references as they are: a wrong one is found by `course check`, and by the tests before that.
-@pytest.mark.parametrize(
-    ("command", "broken"),
-    [("check", each) for each in BREAKS]
-    + [(each, broken) for each in ("notebooks", "init", "release") for broken in ("empty", "no_checks")],
-)
+ARGUMENTS = {
+    "check": [NAME, EXERCISES[0].name, "--draws", "20"],
+    "notebooks": [],
+    "init": ["FOLDER"],
+    "release": ["FOLDER"],
+    "colab": ["FOLDER", "--repository", "owner/name", "--commit", "0"],
+}
+
+
+def copied_course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[str], str]) -> None:
+    """Make the commands work on a copy of one lecture, changed, and of all checks."""
+    solutions, made = tmp_path / "solutions", Path(shutil.copytree(project.CHECKS, tmp_path / "checks"))
+    solutions.mkdir()
+    text = LECTURE.path.read_text(encoding="utf-8")
+    changed = change(text)
+    assert changed != text
+    (solutions / f"{NAME}.py").write_text(changed, encoding="utf-8")
+    for module in (project, build, release, colab):
+        monkeypatch.setattr(module, "SOLUTIONS", solutions)
+    for module in (project, build, source):
+        monkeypatch.setattr(module, "CHECKS", made)
+    for page in ("COVERAGE", "TEACHING"):
+        monkeypatch.setattr(project, page, tmp_path / page)
+
+
+@pytest.mark.parametrize("broken", BREAKS)
+@pytest.mark.parametrize("command", ARGUMENTS)
 def test_no_broken_lecture_is_built_or_found_to_be_right(
     command: str, broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    solutions = tmp_path / "solutions"
-    solutions.mkdir()
-    text = BREAKS[broken](LECTURE.path.read_text(encoding="utf-8"))
-    assert text != LECTURE.path.read_text(encoding="utf-8")
-    (solutions / f"{NAME}.py").write_text(text, encoding="utf-8")
-    for module in (project, build, release):
-        monkeypatch.setattr(module, "SOLUTIONS", solutions)
-    arguments = {"check": [NAME, EXERCISES[0].name, "--draws", "20"], "notebooks": []}.get(
-        command, [str(tmp_path / "x")]
-    )
+    copied_course(tmp_path, monkeypatch, BREAKS[broken])
+    if command == "notebooks":  # it refuses before it writes notebooks into the project
+        monkeypatch.setattr(build, "students_notebooks", lambda **_: pytest.fail("it built them"))
+    arguments = [str(tmp_path / "x") if each == "FOLDER" else each for each in ARGUMENTS[command]]
     ran = CliRunner().invoke(cli.app, [command, *arguments])
-    assert ran.exit_code == 1, ran.output
+    assert ran.exit_code == 1 and isinstance(ran.exception, SystemExit), (ran.output, ran.exception)
+
+
+def test_a_class_that_has_its_hidden_cases_is_not_prepared_again_from_a_broken_reference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "class"
+    give_cases(folder)
+    copied_course(tmp_path, monkeypatch, BREAKS["error"])
+    ran = CliRunner().invoke(cli.app, ["init", str(folder)])
+    assert ran.exit_code == 1 and f"{NAME} {EXERCISES[0].name}" in " ".join(ran.output.split()), ran.output
+    assert not (folder / "source").exists()
+
+
+def test_a_reference_that_differs_from_what_its_check_was_made_from_is_not_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied_course(
+        tmp_path, monkeypatch, lambda text: text.replace("### END SOLUTION", "# as before\n    ### END SOLUTION", 1)
+    )
+    ran = CliRunner().invoke(cli.app, ["release", str(tmp_path / "x")])
+    said = " ".join(ran.output.split())
+    assert ran.exit_code == 1 and f"{NAME} {EXERCISES[0].name}" in said and "course notebooks" in said, said
+    assert EXERCISES[1].name not in said

@@ -135,7 +135,7 @@ def test_the_skeleton_of_a_lecture_runs_from_top_to_bottom(solved: bool, place: 
     assert home.read_lecture(path).title == "20 · Ranges"
     [topic] = teaching.topics([source.read(place / "our-exercises" / f"{NAME}.py")])
     [exercise] = topic.exercises
-    assert (exercise.name, exercise.importance, exercise.minutes, exercise.used) == ("clamp", "essential", 5, 1)
+    assert (exercise.name, exercise.importance, exercise.minutes) == ("clamp", "essential", 5)
 
 
 @pytest.mark.parametrize(
@@ -167,3 +167,20 @@ def test_without_its_class_a_lecture_is_unknown_and_without_checks_it_says_what_
     said = run("report", str(place / "my-class"), NAME, code=1)
     assert "course notebooks" in said and "--class FOLDER" in said
     assert place / "our-exercises" in ClassFolder(place / "my-class").places  # no sandbox may see it
+
+
+def test_a_class_without_exercises_of_its_own_is_released_and_told(place: Path) -> None:
+    course = place / "my-class"
+    (course / "class.toml").write_text('# exercises = "../our-exercises"\n')
+    said = run("release", "--class", str(course), "--no-notebooks")
+    assert "Only the course's lectures" in said
+    (course / "class.toml").unlink()
+    assert "Only the course's lectures" in run("release", "--class", str(course), "--no-notebooks")
+
+
+@pytest.mark.parametrize("setting", ['exercises = "../our-exercises', 'exercise = "../our-exercises"'])
+def test_a_release_does_not_leave_out_lectures_because_of_a_mistyped_setting(place: Path, setting: str) -> None:
+    (place / "my-class" / "class.toml").write_text(setting)
+    assert "class.toml" in run("release", "--class", str(place / "my-class"), "--no-notebooks", code=1)
+    assert "is missing" in run("release", "--class", str(place / "my-clas"), "--no-notebooks", code=1)
+    assert not (place / "build").exists()

@@ -1,10 +1,12 @@
-"""Every command of docs/semester.md, in the page's order, on a small made-up class."""
+"""The commands of docs/semester.md, in the page's order, on a small made-up class that starts from nothing."""
 
 from __future__ import annotations
 
 import csv
+import re
 import shlex
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -15,16 +17,17 @@ from autograder import cli, project, semester
 from autograder.authoring import build, release
 from autograder.grading import source
 from autograder.records import due
-from autograder.records.folder import ClassFolder
+from autograder.records.folder import SETTINGS, ClassFolder
 
 PAGE = (project.ROOT / "docs" / "semester.md").read_text(encoding="utf-8")
 NAME, OWN = "00_napkin_math", semester.OWN[-1]
 FIRST = source.read(project.SOLUTIONS / f"{NAME}.py").exercises[0].name
 
 
-def commands() -> list[str]:
-    blocks = [block.partition("```")[0] for block in PAGE.split("```sh\n")[1:]]
-    return [line for block in blocks for line in block.splitlines()]
+def commands() -> list[list[str]]:
+    """The page's commands in its order: the lines of each block, and each one in a sentence or the table."""
+    found = re.finditer(r"```(\w*)\n(.*?)```|`(course [^`]*)`", PAGE, re.DOTALL)
+    return [[one[3]] if one[3] else one[2].splitlines() for one in found if one[3] or one[1] == "sh"]
 
 
 def test_the_page_and_the_lectures_are_of_one_kind() -> None:
@@ -35,63 +38,76 @@ def test_the_page_and_the_lectures_are_of_one_kind() -> None:
 
 
 @pytest.mark.sandboxed
-def test_every_command_works_in_this_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("has_own", [True, False], ids=["with exercises of its own", "without"])
+def test_every_command_works_in_this_order(has_own: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     solutions = tmp_path / "course" / "solutions"
     solutions.mkdir(parents=True)
     shutil.copyfile(project.source_path(NAME), solutions / f"{NAME}.py")
     made = semester.make(tmp_path, 10)
-    shutil.rmtree(made.folder.root / "hidden")  # `course init` draws the class's own
+    people = table(made.folder.roster)
+    zipped = semester.hand_in(made, 0, tmp_path / "handed-in")
+    own_work = semester._notebook(made.lectures[-1], made.answers[OWN, 0])
+    # There is no class yet, and of its own exercises there is what people write.
+    shutil.rmtree(made.folder.root)
+    own = tmp_path / "our-exercises"
+    shutil.rmtree(own / "checks" if has_own else own)
     for module in (project, build, release):
         monkeypatch.setattr(module, "SOLUTIONS", solutions)
     monkeypatch.setattr(project, "BUILD", tmp_path / "build")
     monkeypatch.setenv("HOME", str(tmp_path))
-    made.folder.root.rename(tmp_path / "my-class")
-    made.folder = ClassFolder(tmp_path / "my-class")
-    # The page's rules, with the test's lecture; and its two students, among others.
+
+    # The page's two students, among others, and its rules, with the test's lecture.
+    head, *both = ("id," + PAGE.partition("```\nid,")[2].partition("```")[0]).splitlines()
+    roster = "\n".join([head, *both, *(",".join(row[c] for c in head.split(",")) for row in people[2:])])
     rules = PAGE.partition("```toml\n")[2].partition("```")[0].replace("01_tensors", NAME)
-    (made.folder.root / "class.toml").write_text(rules, encoding="utf-8")
-    semester.correct(made)
-    roster = PAGE.partition("```\nid,")[2].partition("```")[0].splitlines()[1:]
-    lines = made.folder.roster.read_text(encoding="utf-8").splitlines()
-    ids = dict(zip(made.students, ["ada", "bob"], strict=False))
-    head = "id,first_name,last_name,email,login,lms_user_id,also"
-    assert f"id,{PAGE.partition(chr(96) * 3 + chr(10) + 'id,')[2].splitlines()[0]}" == head
-    rows = [",".join(row[c] for c in head.split(",")) for row in csv.DictReader(lines) if row["id"] not in ids]
-    made.folder.roster.write_text("\n".join([head, *roster, *rows]) + "\n", encoding="utf-8")
+    assert "\n# exercises = " in rules
+    rules = rules.replace("\n# exercises", "\nexercises") if has_own else rules
 
     downloads = tmp_path / "Downloads"
-    zipped = semester.hand_in(made, 0, tmp_path / "handed-in")
     downloads.mkdir()
     # The first two have the numbers of the page's roster in Canvas.
     renumbered(zipped, downloads / "submissions.zip", {"_1000_": "_1017_", "_1001_": "_1018_"})
-    people = [Person(row["lms_user_id"], "x", row["login"]) for row in table(made.folder.roster)]
+    known = [Person(row["lms_user_id"], "x", row["login"]) for row in csv.DictReader(roster.splitlines())]
     worth = made.lectures[0].points
-    gradebook = Canvas(people, {"1": NAME}, {NAME: f"{worth:g}"})
+    gradebook = Canvas(known, {"1": NAME}, {NAME: f"{worth:g}"})
     (downloads / "Grades-CS336.csv").write_text(gradebook.download(), encoding="utf-8")
-    own_work = made.folder.submission("ada", OWN)
-    own_work.parent.mkdir(parents=True)
-    own_work.write_bytes(semester._notebook(made.lectures[-1], made.answers[OWN, 0]))
 
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
+    course = ClassFolder(tmp_path / "my-class")
     ran = []
-    for line in commands():
-        typed = line.replace("01_tensors", NAME).replace("tensor_bytes", FIRST).replace("~", str(tmp_path))
-        program, *arguments = shlex.split(typed, comments=True)
-        if program == "cd":
-            monkeypatch.chdir(arguments[0])
+    for block in commands():
+        if not has_own and any("notebooks --class" in line for line in block):
             continue
-        assert program == "course", line
-        arguments += ["--workers", "0"] if arguments[0] == "grade" and "--dry-run" not in arguments else []
-        result = CliRunner().invoke(cli.app, arguments)
-        assert result.exit_code == 0, (line, result.output)
-        ran.append(arguments[0])
-    assert {"init", "release", "collect", "grade", "report", "show", "decide", "interview", "feedback", "export"} < {
-        *ran
-    }
-    rows = table(made.folder.exports / f"{NAME}.csv")
+        for line in block:
+            typed = line.replace("01_tensors", NAME).replace("tensor_bytes", FIRST).replace("~", str(tmp_path))
+            program, *arguments = shlex.split(typed, comments=True)
+            if program == "cd":
+                monkeypatch.chdir(arguments[0])
+                course.roster.write_text(roster + "\n", encoding="utf-8")
+                (course.root / SETTINGS).write_text(rules, encoding="utf-8")
+                continue
+            assert program == "course", line
+            if arguments == ["notebooks"] or (OWN in arguments and not has_own):
+                continue  # the first builds the course itself; tests/course/test_notebooks.py is about that
+            if arguments[:2] == ["check", OWN]:
+                semester.write_lectures(own)  # its test was wrong until now
+                course.submission("ada", OWN).parent.mkdir(parents=True)
+                course.submission("ada", OWN).write_bytes(own_work)
+            arguments += ["--workers", "0"] if arguments[0] == "grade" and "--dry-run" not in arguments else []
+            result = CliRunner().invoke(cli.app, arguments)
+            assert result.exit_code == 0, (line, result.output)
+            ran.append(arguments[0])
+    every = {"init", "release", "collect", "grade", "report", "show", "decide", "interview", "feedback", "export"}
+    assert {*every, "check", *(["notebooks"] if has_own else [])} == {*ran}
+    rows = table(course.exports / f"{NAME}.csv")
     assert sum(row["state"] == "graded" for row in rows) > 5
-    assert [row["points"] for row in table(made.folder.exports / f"{OWN}.csv") if row["student"] == "ada"]
+    [zipped] = (tmp_path / "build").glob("every-*.zip")
+    with zipfile.ZipFile(zipped) as released:
+        given_out = {Path(name).stem for name in released.namelist() if name.endswith(".ipynb")}
+    assert given_out == {NAME, *(semester.OWN if has_own else ())}
+    if has_own:
+        assert [row["points"] for row in table(course.exports / f"{OWN}.csv") if row["student"] == "ada"] == ["3"]
 
 
 def table(path: Path) -> list[dict[str, str]]:
@@ -100,8 +116,6 @@ def table(path: Path) -> list[dict[str, str]]:
 
 def renumbered(path: Path, target: Path, numbers: dict[str, str]) -> None:
     """A copy of a zip, with other names in it."""
-    import zipfile
-
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w") as new:
         for name in old.namelist():
             other = name

@@ -538,7 +538,7 @@ def test_mfu_curve_shows_rates_where_a_peak_is_unknown() -> None:
 
 def test_mfu_curve_names_a_utilization_above_one() -> None:
     words = " ".join(texts(plots.mfu_curve([64], {"fp32": [2e12]}, {"fp32": 1e12})))
-    assert "above 100 %: check the peak and the timing of fp32" in words
+    assert "above 100%: check the peak and the timing of fp32" in words
 
 
 @pytest.mark.parametrize(
@@ -600,6 +600,12 @@ def test_predicted_vs_measured_has_an_axis_per_unit_and_writes_the_ratio() -> No
     for text in ("4 GB", "6 GB", "× 1.50", "2 ms", "500 µs", "× 0.25", "1 TB", "× 1.00", "days", "× 10"):
         assert text in words
     assert "Furthest off: d, by a factor of 10" in words
+
+
+def test_numbers_that_nobody_measured_are_not_called_measured() -> None:
+    words = texts(plots.predicted_vs_measured([("x", 4e9, 6e9, "B")], against="published", title="Close"))
+    assert {"predicted", "published", "published ÷\npredicted"} <= set(words)
+    assert not any("measured" in text for text in words)
 
 
 def test_what_is_no_prediction_has_its_own_name_and_color() -> None:

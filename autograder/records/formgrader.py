@@ -1,0 +1,59 @@
+"""Records what people decide in nbgrader's Formgrader as soon as they save it.
+
+A server extension, which `course formgrader` and a hub load together with Formgrader itself (the settings are in
+``autograder/jupyter``). Without it, points and comments would be in the gradebook alone until the next `course`
+command, and whoever deletes the gradebook would lose them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from nbgrader.server_extensions.formgrader.apihandlers import CommentHandler, GradeHandler
+from tornado.ioloop import IOLoop
+
+from autograder import CourseError
+from autograder.grading import source
+
+from . import gradebook
+from .folder import ClassFolder
+
+_ONE = ThreadPoolExecutor(1, thread_name_prefix="decisions")
+
+
+def _jupyter_server_extension_points() -> list[dict[str, str]]:
+    return [{"module": __name__}]
+
+
+def _load_jupyter_server_extension(server: object) -> None:
+    """Make Formgrader answer only after what it saved has been recorded."""
+    GradeHandler.put = recording(GradeHandler.put, lambda book, number: book.find_grade_by_id(number))
+    CommentHandler.put = recording(CommentHandler.put, lambda book, number: book.find_comment_by_id(number))
+
+
+def recording(put: Callable[[Any, str], None], saved: Callable[[Any, str], Any]) -> Callable[..., Awaitable[None]]:
+    """nbgrader's handler ``put``, followed by recording the decision that it saved, which ``saved`` finds again.
+
+    If that fails, the log says why. What was saved is in the gradebook, and the next `course` command records it.
+    """
+
+    @functools.wraps(put)
+    async def put_and_record(handler: Any, number: str) -> None:
+        put(handler, number)
+        lecture = saved(handler.gradebook, number).notebook.assignment.name
+        folder = ClassFolder(Path(handler.coursedir.root))
+        try:
+            # In a thread, because a `course grade` that is writing the gradebook makes it wait.
+            await IOLoop.current().run_in_executor(_ONE, _record, folder, lecture)
+        except (CourseError, OSError) as error:
+            handler.log.error("Saved, but not recorded before the next `course` command: %s", error)
+
+    return put_and_record
+
+
+def _record(folder: ClassFolder, lecture: str) -> None:
+    gradebook.take_over(folder, source.read(folder.source(lecture)))
