@@ -1536,7 +1536,7 @@ in_time = timing.conclusion(
 )
 finding = (
     f"A Transformer, planned and trained: {exactly} of {len(planned)} numbers to the last digit, "
-    f"and {1 - final_loss / baseline:.0%} below the baseline. {in_time}"
+    f"the loss {1 - final_loss / baseline:.0%} below the baseline. {in_time}"
 )
 plots.show(
     plots.predicted_vs_measured(rows, others={"nats per byte": "baseline"}, title=finding),
