@@ -988,7 +988,7 @@ because Python has to wait for the number. If you keep an older checkpoint, it's
 ### Exercise 9.5 · The training loop &nbsp; ★★☆ &nbsp; essential &nbsp; 12 minutes
 
 Write `train(model, optimizer, next_batch, loss_fn, lr_at, steps)`, and use every argument. All parameters in
-`optimizer` belong to `model`. For each number in `steps` (a `range`, which needn't start at 0):
+`optimizer` belong to `model`, which is in training mode and stays in it. For each number in `steps` (a `range`, which needn't start at 0):
 
 1. set the learning rate of *every* parameter group of `optimizer` to `lr_at(step)`;
 2. call `next_batch()` once; it returns inputs and targets;

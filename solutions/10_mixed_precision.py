@@ -1020,7 +1020,8 @@ assert not sound
 # %% [markdown]
 r"""
 Write `mixed_step`, with the same arguments and without the six mistakes. One call does one step. The loss is the
-`mse_loss` of `model(x)` and `y`, computed under autocast in `float16` on the device of `x`. The gradients are those of
+`mse_loss` of `model(x)` and `y`; `model(x)` runs under autocast in `float16`, and `x` needn't be on the notebook's
+`device`. The gradients are those of
 this batch alone, whatever `.grad` contained before, clipped to a total norm of at most `max_norm` (the norm of the
 *true* gradients) with `nn.utils.clip_grad_norm_`. If something overflows, the optimizer doesn't step, so no weight
 changes. The scaler adapts its factor. The weights stay `float32`. A parameter may be frozen; then its `.grad` is

@@ -199,7 +199,8 @@ batch size.
 ### Exercise 11.1 · accumulate &nbsp; ★☆☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `accumulate(model, loss, x, y, size)`. It computes the gradients of `loss(model(x), y)` without ever passing more
-than `size` rows through the model at a time, or keeping the activations of more than one microbatch. `loss` returns the
+than `size` rows through the model at a time, or keeping the activations of more than one microbatch. The model stays in
+the mode that it's in, training or eval. `loss` returns the
 *mean* over the rows that it's given. Take the rows in order, `size` at a time, and use each of them once; the last
 microbatch is smaller if `size` doesn't divide the number of rows (which is at least one). Let the gradients *add* to
 what's in `.grad` (the caller has called `zero_grad`, or wants the sum), and return the mean loss of the whole batch, as
@@ -307,7 +308,7 @@ r"""
 Write the two methods of `Checkpoint` so that `Checkpoint.apply(block, x)` returns `block(x)`, gives `x` and the block's
 parameters the same gradients as `block(x)` itself would, and keeps nothing but `x` between the two passes: no copy, no
 output, no graph. `block` is a module that takes one tensor and computes the same function each time (so it has no
-dropout, which would draw a different mask); `x` requires a gradient.
+dropout, which would draw a different mask) as long as it stays in its mode, training or eval; `x` requires a gradient.
 
 - In `forward`, run the block once and save what's needed.
 - In `backward`, turn gradient recording on and run the block again. Its input is `x` without its history: a tensor with

@@ -33,7 +33,7 @@ DRAWS = 200  # inputs for each exercise, over its requirements; a nightly run ta
 WRONG_PROGRAMS = 8  # at least, mistakes among them
 FROM_STATEMENT = 3  # of these, at least, by somebody who had read only the statement
 RIGHT_PROGRAMS = 3
-_PAIRS = 60  # of mistakes made together that are tried; a nightly run takes all
+_PAIRS = 60  # of mistakes made together that are tried: a sample, since of all pairs a few are told a third sentence
 
 
 @dataclass
@@ -270,7 +270,7 @@ class Prover:
             return None
 
     def pairs_of_mistakes(self) -> None:
-        """Two mistakes made together get the sentence of one of them, or none."""
+        """Of a sample of pairs: two mistakes made together get the sentence of one of them, or none."""
         single = [program for program in self.spec.mistakes if program.edits]
         pairs = list(itertools.combinations(single, 2))
         random.Random(0).shuffle(pairs)

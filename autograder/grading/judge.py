@@ -353,14 +353,26 @@ _ODD = re.compile(
     r"\bbuiltins\b|__import__|\bimportlib\b"
 )
 # Bounded, since what a submission repeats a thousand times would otherwise be read a million times.
-_READY_MADE = r"\b(?:checkpoint|data|flops|timing)\.{0}\b|\bcourse_utils[\w.]{{0,60}} import [^\n]{{0,300}}\b{0}\b"
+_READY_MADE = r"\b(?:checkpoint|data|flops|timing)\.{0}\b|(?<![\w.])napkin\.[\w.]{{1,60}}"
+_FROM = re.compile(r"\bfrom[ \t]+(course_utils[\w.]{0,60})[ \t]+import[ \t]*(\([^)]{0,300}|[^\n;]{0,300})")
+_IMPORT = re.compile(r"\bimport[ \t]+(course_utils[\w.]{0,60}(?:[ \t]+as[ \t]+\w{1,60})?)")
+_COMPUTES = re.compile(r"course_utils\.(?:napkin|data|flops|checkpoint|memory|timing)\b")
+
+
+def _library(text: str) -> set[str]:
+    """What a text imports from those parts of the course's library that compute what exercises ask for."""
+    found = set(_IMPORT.findall(text))
+    for module, names in _FROM.findall(text):
+        found |= {f"{module}.{' '.join(name.split())}" for name in re.sub("#.*", "", names).strip("( \t").split(",")}
+    return {each for each in found if _COMPUTES.match(each)}
 
 
 def _suspicious(program: Program) -> list[str]:
     """What a person should look at in the student's cells, whatever they earned: uses of things that no answer needs.
 
     Whatever is in the lecture itself may be in a student's copy of its cells. The course's own library has some of the
-    functions that a lecture asks for (``data.get_batch``): in an exercise of that name, using them is noted, too.
+    functions that a lecture asks for (``data.get_batch``), or the formula behind them (``napkin.collectives.sent``): in
+    an answer, using one or importing what the lecture doesn't is noted, too.
     """
     lecture = "\n".join(cell.text for cell in program.problems.cells)
     notes = []
@@ -371,6 +383,7 @@ def _suspicious(program: Program) -> list[str]:
                 found = [each for each in found if each not in lecture]
             else:
                 found += sorted(set(re.findall(_READY_MADE.format(step.exercise.name), step.cell.text)))
+                found += sorted(_library(step.cell.text) - _library(lecture))
             who = step.exercise.name if step.exercise else step.cell.title
             if found:
                 notes.append(f"{who}: its code uses {', '.join(found[:5])}, which no answer needs; read it")

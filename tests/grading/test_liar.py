@@ -233,7 +233,16 @@ def test_a_function_that_gives_a_constant_is_never_paid(path: Path, box: sandbox
     ("name", "code", "noted"),
     [
         ("get_batch", "from course_utils import data\nget_batch = data.get_batch", "data.get_batch"),
-        ("get_batch", "from course_utils.data import get_batch", "course_utils.data import get_batch"),
+        ("get_batch", "from course_utils.data import get_batch", "course_utils.data.get_batch"),
+        ("get_batch", "from course_utils import data as d\nget_batch = d.get_batch", "course_utils.data as d"),
+        ("write_tokens", "import course_utils.data as d\nwrite_tokens = d.write_tokens", "course_utils.data as d"),
+        (
+            "warmup_cosine",
+            "from course_utils import (\n    plots,\n    napkin as n,  # an alias\n)\nwarmup_cosine = n.step",
+            "course_utils.napkin as n",
+        ),
+        ("get_batch", "get_batch = napkin.collectives.sent", "napkin.collectives.sent"),
+        ("get_batch", "from course_utils import checkpoint, data, facts, plots\ndef get_batch(*rest): ...", None),
         ("write_tokens", "import ctypes\ndef write_tokens(path, tokens, vocab_size): ...", "ctypes"),
         ("write_tokens", "def write_tokens(path, tokens, vocab_size):\n    data.get_batch(tokens)", None),
         ("get_batch", "def get_batch(tokens, *rest):\n    return mine(tokens.data, rest)", None),

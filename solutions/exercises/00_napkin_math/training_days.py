@@ -106,7 +106,7 @@ exercise.mistake(
     "Don't round: return the number as it is.", "work / rate / (24 * 3600) → round(work / rate / (24 * 3600), 2)"
 )
 exercise.mistake(
-    "Don't round: return the number as it is.", "work / rate / (24 * 3600) → max(1, work / rate / (24 * 3600))"
+    "A training may take less than a day: return that fraction.", "work / rate / (24 * 3600) → max(1, work / rate / (24 * 3600))"
 )
 
 # %% mistake: the sparse peak

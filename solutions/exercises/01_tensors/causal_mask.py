@@ -70,7 +70,7 @@ exercise.requirement(
     visible=[given(3, says="causal_mask(3)"), given(4, 2, says="causal_mask(4, 2)")],
     edges={"one token": given(1), "many": given(130), "with a wide window": given(3, 9)},
     domain=st.builds(given, st.integers(1, 60)) | windows(),
-    hint="masked_fill wants truth values: True or False, dtype torch.bool.",
+    hint="The dtype is torch.bool, as masked_fill wants it; and each call makes a tensor of its own.",
 )
 
 numbers = "Your entries are numbers; masked_fill and where take truth values."

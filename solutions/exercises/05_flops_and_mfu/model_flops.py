@@ -293,7 +293,7 @@ exercise.mistake(
 )
 exercise.mistake("Don't freeze the parameters: there's no need to.", "model(batch)\n    for handle → model.requires_grad_(False)(batch)\n    for handle")
 exercise.mistake(
-    "Your code deleted the gradients that the model had.", "model(batch)\n    for handle → model(batch)\n    model.zero_grad()\n    for handle"
+    "The gradients aren't what they were before: a forward pass alone leaves them as they are.", "model(batch)\n    for handle → model(batch)\n    model.zero_grad()\n    for handle"
 )
 exercise.mistake(
     "Only linear layers count: convolutions and embeddings don't.", "isinstance(module, nn.Linear) → hasattr(module, 'weight')",

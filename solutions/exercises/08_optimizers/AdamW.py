@@ -71,6 +71,7 @@ def look(student, value, gradients, settings):
         "step": step if type(step) in (int, float) or torch.is_tensor(step) else None,
         "exp_avg": state.get("exp_avg"),
         "exp_avg_sq": state.get("exp_avg_sq"),
+        "names kept for p": sorted(map(str, state)),
         "tensors kept for p": tensors_in(state),
         "tensors kept for a parameter that never had a gradient": tensors_in(optimizer.state.get(idle, {})),
         "tensors kept elsewhere": tensors_in(elsewhere) + tensors_in(groups) + tensors_in(list(others.values())),
@@ -83,7 +84,7 @@ def look(student, value, gradients, settings):
     }  # fmt: skip
 
 
-KEPT = ("the type of step", "step", "exp_avg", "exp_avg_sq", "tensors kept for p",
+KEPT = ("the type of step", "step", "exp_avg", "exp_avg_sq", "names kept for p", "tensors kept for p",
         "tensors kept for a parameter that never had a gradient", "tensors kept elsewhere")  # fmt: skip
 LEFT = ("gradients", "p.grad is the tensor that it was", "every bit of the gradients is as it was",
         "p is where it was in memory", "p requires a gradient")  # fmt: skip
@@ -312,6 +313,11 @@ exercise.mistake("Keep step as a plain int: a tensor costs bytes.", 'state["step
                  't = state["exp_avg"], state["exp_avg_sq"], state["step"] → t = state["exp_avg"], state["exp_avg_sq"], state["step"].item()')  # fmt: skip
 exercise.mistake("Two tensors for each parameter are enough; compute whatever else you need again in each step.",
                  'root = (v → root = state["corrected"] = (v')  # fmt: skip
+exercise.mistake("Settings stay in the group: self.state[p] has no copy of them.",
+                 'state["step"] += 1 → state["step"] += 1; state["lr"] = group["lr"]')  # fmt: skip
+exercise.mistake("Three things for each parameter are enough: a list that grows with every step is a fourth.",
+                 'state["step"] = 0 → state["step"], state["history"] = 0, []',
+                 'state["step"] += 1 → state["step"] += 1; state["history"].append(float(p.grad.abs().sum()))')  # fmt: skip
 exercise.mistake("A parameter that never had a gradient needs no state.", "if p.grad is None: → self.state[p].setdefault(\"exp_avg\", torch.zeros_like(p)) if p.grad is None else 0\n                if p.grad is None:",)
 exercise.mistake("Don't change p.grad.", "p.grad**2 → p.grad.pow_(2)")
 exercise.mistake("`p.data = …` gives the parameter new memory; change its numbers in place.",

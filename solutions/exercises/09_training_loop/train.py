@@ -16,11 +16,16 @@ def recorded(student, batches, steps, rates, stale=None, lean=1.0):
     """
     import torch
 
-    model = torch.nn.Linear(1, 1, dtype=torch.float64)
+    class Line(torch.nn.Linear):
+        def forward(self, x):
+            modes.append("training" if self.training else "eval")
+            return super().forward(x)
+
+    model = Line(1, 1, dtype=torch.float64)
     with torch.no_grad():
         model.weight.fill_(0.5)
         model.bias.fill_(-1.0)
-    updates, given, asked = [], [], []
+    updates, given, asked, modes = [], [], [], []
 
     class Recorder(torch.optim.Optimizer):
         def step(self, closure=None):
@@ -32,6 +37,7 @@ def recorded(student, batches, steps, rates, stale=None, lean=1.0):
                 "lr of the groups": [group["lr"] for group in self.param_groups],
                 "gradients": [None if slope is None else slope.item() for slope in slopes],
                 "loss_fn was given": given[-1] if given else None,
+                "mode": modes[-1] if modes else None,
             })
             return None if closure is None else result
 
@@ -59,6 +65,8 @@ def recorded(student, batches, steps, rates, stale=None, lean=1.0):
         "lr of the groups at each update": [update["lr of the groups"] for update in updates],
         "gradients at each update": [update["gradients"] for update in updates],
         "what loss_fn was given before each update": [update["loss_fn was given"] for update in updates],
+        "the model's mode before each update": [update["mode"] for update in updates],
+        "its mode afterward": "training" if model.training else "eval",
         "batches that nobody took": len(waiting),
         "steps that lr_at was asked for": sorted(set(asked)),
     }
@@ -112,7 +120,8 @@ def trained(student, batches, steps, kind="SGD", settings=None):
 
 
 SEEN = ("updates", "lr of the groups at each update", "gradients at each update",
-        "what loss_fn was given before each update", "batches that nobody took", "steps that lr_at was asked for")  # fmt: skip
+        "what loss_fn was given before each update", "the model's mode before each update", "its mode afterward",
+        "batches that nobody took", "steps that lr_at was asked for")  # fmt: skip
 LEFT = ("losses", "their types", "the error", "its message contains the number of the step", "parameters",
         "the optimizer's state")  # fmt: skip
 
@@ -205,10 +214,11 @@ exercise.requirement(
     hint="There may be several groups. Set the learning rate of each, in each step, before the update.",
 )
 exercise.requirement(
-    "each step takes one batch, and its loss is loss_fn(model(inputs), targets)",
+    "each step takes one batch, and its loss is loss_fn(model(inputs), targets), in training mode",
     points=0.5,
     probe=recorded,
-    rules=but(SEEN, "updates", "what loss_fn was given before each update", "batches that nobody took"),
+    rules=but(SEEN, "updates", "what loss_fn was given before each update", "the model's mode before each update",
+              "its mode afterward", "batches that nobody took"),
     visible=[
         given([a, b, c], (0, 3), (0.5, 0.0), None, 2.0,
               says="train for three steps, with a loss_fn that writes down what it is given"),
@@ -266,7 +276,7 @@ clear, back, update, keep = "optimizer.zero_grad()", "loss.backward()", "optimiz
 exercise.mistake("The optimizer's own learning rate was used.", f"{rate} → pass")
 exercise.mistake("Only the first parameter group got the learning rate.", f'{rate} → optimizer.param_groups[0]["lr"] = lr_at(step)')
 exercise.mistake("The learning rate is that of the first step: call lr_at in each.", 'lr_at(step) → lr_at(steps[0])')
-exercise.mistake("lr_at wants the number of the step, and steps needn't begin at 0.", 'lr_at(step) → lr_at(steps.index(step))')
+exercise.mistake("Steps are those of the range: they needn't begin at 0.", 'lr_at(step) → lr_at(steps.index(step))')
 exercise.mistake("Each update had the learning rate of the step before.", f"{rate} → pass", f"{update} → {update}\n        {rate}")
 exercise.mistake("Steps are those of the range: they needn't begin at 0.", "for step in steps: → for step in range(len(steps)):")
 exercise.mistake("The optimizer's defaults aren't its groups.", f'{rate} → optimizer.defaults["lr"] = lr_at(step)')
@@ -282,6 +292,8 @@ exercise.mistake("Inputs and targets come from one call of next_batch.", f"{batc
 exercise.mistake("loss_fn takes the model's output first, then the targets.", f"{loss} → loss = loss_fn(targets, model(inputs))")
 exercise.mistake("The loss is loss_fn's, whatever it is.", f"{loss} → loss = F.mse_loss(model(inputs), targets)")
 exercise.mistake("Your result is the loss of the inputs; compute the loss of the model's outputs.", "loss_fn(model(inputs), targets) → loss_fn(inputs + 0 * model(inputs), targets)")
+exercise.mistake("In eval mode, dropout and batch norm compute something else: the model stays in training mode.",
+                 "losses = [] → losses = []; model.eval()")  # fmt: skip
 exercise.mistake("Raise a FloatingPointError: look at the loss in each step.", f"{look} → pass")
 exercise.mistake("Infinity isn't finite either.", "if not torch.isfinite(loss): → if torch.isnan(loss):")
 exercise.mistake("NaN isn't finite either.", "if not torch.isfinite(loss): → if torch.isinf(loss):")
@@ -312,6 +324,24 @@ def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
+    return losses
+
+# %% wrong: leaves the model in eval mode
+def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
+    losses = []
+    model.train()
+    for step in steps:
+        for group in optimizer.param_groups:
+            group["lr"] = lr_at(step)
+        inputs, targets = next_batch()
+        loss = loss_fn(model(inputs), targets)
+        if not torch.isfinite(loss):
+            raise FloatingPointError(f"step {step}")
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    model.eval()
     return losses
 
 # %% wrong: updates by hand

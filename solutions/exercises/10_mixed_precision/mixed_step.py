@@ -103,7 +103,7 @@ def lines(draw, count=(1, 3), overflows=False, max_norm=norms):
 
 
 exercise.requirement(
-    "model and loss run under autocast in float16, the weights stay float32; the true loss is returned, a Python float",
+    "the model runs under autocast in float16, the weights stay float32; the true loss is returned, a Python float",
     points=1,
     probe=train,
     rules=only(*DTYPES, *LOSSES) | {"losses": 2e-3},

@@ -11,8 +11,11 @@ exercise = Exercise(
 )
 
 
-def run(student, weights, x, gradient, kind="tanh", before=None, frozen=(), shared=False):
-    """A chain of blocks in checkpoints: output, gradients of x and the last block, who ran, what was kept."""
+def run(student, weights, x, gradient, kind="tanh", before=None, frozen=(), shared=False, training=True):
+    """A chain of blocks in checkpoints: output, gradients of x and the last block, who ran, what was kept.
+
+    In eval mode a block computes something else.
+    """
     import torch
     from torch.multiprocessing.reductions import StorageWeakRef
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -34,7 +37,7 @@ def run(student, weights, x, gradient, kind="tanh", before=None, frozen=(), shar
                 return x
             if kind == "product":
                 return (x @ self.weight + self.bias).exp().sin()
-            return torch.tanh(x @ self.weight + self.bias)
+            return torch.tanh(x @ self.weight + self.bias if self.training else x @ self.weight - self.bias)
 
     class Watch(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -47,7 +50,7 @@ def run(student, weights, x, gradient, kind="tanh", before=None, frozen=(), shar
             return result
 
     events, made = [], {}
-    blocks = [Block(weight, number) for number, weight in enumerate(weights)]
+    blocks = [Block(weight, number).train(training) for number, weight in enumerate(weights)]
     chain = [blocks[0], blocks[0]] if shared else blocks
     start = x.clone().requires_grad_()
     parameters = [p for block in blocks for p in block.parameters()]
@@ -72,6 +75,7 @@ def run(student, weights, x, gradient, kind="tanh", before=None, frozen=(), shar
     return {
         "the output": value,
         "the gradient of x": start.grad,
+        "the blocks' modes afterward": ["training" if block.training else "eval" for block in blocks],
         "the gradients of the block's parameters": {name: p.grad for name, p in chain[-1].named_parameters()},
         "blocks run in forward": forward,
         "blocks run in backward": events[len(forward) :],
@@ -79,7 +83,7 @@ def run(student, weights, x, gradient, kind="tanh", before=None, frozen=(), shar
     }
 
 
-X, PARAMETERS = ("the output", "the gradient of x"), ("the gradients of the block's parameters",)
+X, PARAMETERS = ("the output", "the gradient of x", "the blocks' modes afterward"), ("the gradients of the block's parameters",)
 RUNS, BYTES = ("blocks run in forward", "blocks run in backward"), ("bytes kept besides the first x",)
 rows = torch.tensor([[0.5, -1.0], [0.25, 0.0], [1.0, 2.0]])
 first = torch.tensor([[0.5, 0.25, -0.5], [1.0, -0.25, 0.125]])
@@ -98,7 +102,7 @@ def chains(draw):
     gradient = draw(tensors((count, widths[-1]), dtype))
     return given(
         weights, draw(tensors((count, widths[0]), dtype)), gradient, draw(any_of("tanh", "product")),
-        draw(any_of(None, 5.0)), draw(any_of([], [], ["bias"], ["weight"], ["weight", "bias"])),
+        draw(any_of(None, 5.0)), draw(any_of([], [], ["bias"], ["weight"], ["weight", "bias"])), training=draw(any_of(True, True, False)),
     )  # fmt: skip
 
 
@@ -111,6 +115,7 @@ edges = {
     "the same block twice": given([square], rows, rows, "tanh", None, [], True),
     "a gradient of zeros": given([first], rows, torch.zeros(3, 3)),
     "gradients that add to others": given([first, second], rows, torch.ones(3, 1), "tanh", 7.0),
+    "in eval mode": given([first], rows, up, training=False),
     "one column": given([torch.ones(1, 1)], rows[:, :1], rows[:, :1]),
 }
 says_one = "out = Checkpoint.apply(block, x), then a backward pass"
@@ -122,7 +127,7 @@ def shown(*cases):
 
 
 exercise.requirement(
-    "the output and the gradient of x are those of block(x)",
+    "the output and the gradient of x are those of block(x); the block keeps its mode",
     points=0.75,
     probe=run,
     tolerance=1e-5,
@@ -187,6 +192,10 @@ exercise.mistake(
     all_of_them.replace("PARAMETERS", "list(ctx.block.parameters())")
     + "p.grad if g is None else g if p.grad is None else p.grad + g", slope,
 )  # fmt: skip
+mode = "The block computes something else in eval mode: leave its mode as it is."
+exercise.mistake(mode, "return block(x) → return block.eval()(x)")
+exercise.mistake(mode, "return block(x) → was = block.training; out = block.eval()(x); block.train(was); return out",
+                 "output = ctx.block(x) → was = ctx.block.training; output = ctx.block.eval()(x); ctx.block.train(was)")  # fmt: skip
 again = "Something that forward computed is kept: its output, or a graph with everything in it."
 exercise.mistake(
     again,

@@ -7,8 +7,11 @@ from autograder.authoring.strategies import any_of, tensors
 exercise = Exercise("Part by part: forward, weight the loss by the part's share of the rows, backward.")
 
 
-def run(student, weight, x, y, size, kind="squared", frozen=False, before=None):
-    """The gradients, the loss returned, the rows that the model saw, and how many parts it kept."""
+def run(student, weight, x, y, size, kind="squared", frozen=False, before=None, training=True):
+    """The gradients, the loss returned, the rows that the model saw, and how many parts it kept.
+
+    Like one with dropout, the model computes something else in eval mode.
+    """
     import weakref
 
     import torch
@@ -36,7 +39,7 @@ def run(student, weight, x, y, size, kind="squared", frozen=False, before=None):
                 return holder
 
             with torch.autograd.graph.saved_tensors_hooks(pack, lambda holder: holder.tensor):
-                return (rows @ self.weight.T + self.bias) * self.scale
+                return (rows @ self.weight.T + self.bias) * (self.scale if self.training else -0.5 * self.scale)
 
     def loss(prediction, target):
         if not prediction.requires_grad or target.requires_grad:
@@ -46,13 +49,14 @@ def run(student, weight, x, y, size, kind="squared", frozen=False, before=None):
         return each.sum(dim=1).mean()
 
     passed, alive, parts = [], [], []
-    model = Model()
+    model = Model().train(training)
     if before is not None:
         for p in model.parameters():
             p.grad = torch.full_like(p, before) if p.requires_grad else None
     returned = student.accumulate(model, loss, x, y, size)
     return {
         "gradients": {name: p.grad for name, p in model.named_parameters()},
+        "the model's mode afterward": "training" if model.training else "eval",
         "the loss returned": returned.item() if torch.is_tensor(returned) else returned,
         "its type": type(returned).__name__,
         "rows in each pass": passed,
@@ -75,7 +79,7 @@ def twice(student, weight, x, y, size, kind, before):
     }
 
 
-GRADIENTS, LOSS = ("gradients",), ("the loss returned", "its type")
+GRADIENTS, LOSS = ("gradients", "the model's mode afterward"), ("the loss returned", "its type")
 PASSES = ("rows in each pass", "parts whose activations are kept at once")
 batch = torch.tensor([[1.0], [2.0], [-1.0], [0.5], [3.0], [-2.0]])
 goals = torch.tensor([[1.0], [0.0], [2.0], [-1.0], [8.0], [5.0]])
@@ -89,7 +93,8 @@ def runs(draw, frozen=False):
     x, y = draw(tensors((rows, d_in), dtype)), draw(tensors((rows, d_out), dtype))
     # 100 away from what the model says: nothing cancels.
     args = [draw(tensors((d_out, d_in), dtype)), x, y - draw(any_of(0, 100)), draw(st.integers(1, 9))]
-    return given(*args, draw(any_of("squared", "softplus")), draw(st.booleans()) if frozen else False)
+    rest = [draw(any_of("squared", "softplus")), draw(st.booleans()) if frozen else False]
+    return given(*args, *rest, training=draw(any_of(True, True, False)))
 
 
 @st.composite
@@ -105,10 +110,11 @@ shared = {
     "a batch of one row": given(weight, batch[:1], goals[:1], 1),
     "a last part of one row": given(weight, batch, goals, 5),
     "another loss": given(weight, batch, goals, 4, "softplus"),
+    "in eval mode": given(weight, batch, goals, 4, training=False),
 }
 
 exercise.requirement(
-    "the gradients are those of the whole batch's mean loss, the smaller last part included",
+    "the gradients are those of the whole batch's mean loss, the smaller last part included; the model keeps its mode",
     points=0.5,
     probe=run,
     tolerance=1e-5,
@@ -163,12 +169,12 @@ exercise.requirement(
 
 late = "Several parts' activations are kept at the same time: call backward part by part, and retain no graph."
 share = "loss(model(rows), targets) * len(rows) / len(x) → loss(model(rows), targets)"
-exercise.mistake("Each part's loss is the mean of *its* rows: weight it by its share of all rows.", share)
+unweighted = "Each part's loss is the mean of *its* rows: weight it by its share of all rows before you call backward."
+exercise.mistake(unweighted, share)
 exercise.mistake("The parts differ in size: each counts in proportion to its rows.",
                  f"{share} / math.ceil(len(x) / size)")  # fmt: skip
 exercise.mistake("The last part may have fewer rows than `size`, and then counts less.", f"{share} * size / len(x)")
-exercise.mistake("The loss returned is right; the gradients come from losses without the parts' weights.",
-                 "share.backward() → (share * len(x) / len(rows)).backward()")  # fmt: skip
+exercise.mistake(unweighted, "share.backward() → (share * len(x) / len(rows)).backward()")  # fmt: skip
 exercise.mistake(
     late,
     "total = 0.0 → total = torch.zeros(())",
@@ -178,6 +184,9 @@ exercise.mistake(
 )  # fmt: skip
 exercise.mistake(late,
                  "share.backward() → share.backward(retain_graph=True)")  # fmt: skip
+exercise.mistake("The model computes something else in eval mode: leave its mode as it is.", "total = 0.0 → total = 0.0; model.eval()")
+exercise.mistake("The model came in eval mode and is in training mode now: leave its mode as it is.",
+                 "total = 0.0 → total = 0.0; model.train()", unseen="only an edge is in eval mode")  # fmt: skip
 exercise.mistake("The last part is missing: it may be smaller than the others.",
                  "range(0, len(x), size) → range(0, len(x) - size + 1, size)")  # fmt: skip
 exercise.mistake("Pass at most `size` rows at a time.", "range(0, len(x), size) → range(1)",
