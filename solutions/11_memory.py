@@ -200,11 +200,10 @@ batch size.
 
 Write `accumulate(model, loss, x, y, size)`. It computes the gradients of `loss(model(x), y)` without ever passing more
 than `size` rows through the model at a time, or keeping the activations of more than one microbatch. The model stays in
-the mode that it's in, training or eval. `loss` returns the
-*mean* over the rows that it's given. Take the rows in order, `size` at a time, and use each of them once; the last
-microbatch is smaller if `size` doesn't divide the number of rows (which is at least one). Let the gradients *add* to
-what's in `.grad` (the caller has called `zero_grad`, or wants the sum), and return the mean loss of the whole batch, as
-a Python float.
+the mode that it's in, training or eval. `loss` returns the *mean* over the rows that it's given. Take the rows in
+order, `size` at a time, and use each of them once; the last microbatch is smaller if `size` doesn't divide the number
+of rows (which is at least one). Let the gradients *add* to what's in `.grad` (the caller has called `zero_grad`, or
+wants the sum), and return the mean loss of the whole batch, as a Python float.
 """
 
 

@@ -122,6 +122,7 @@ exercise.requirement(
     visible=[
         given(weight, batch, goals, 4, says="accumulate(model, loss, x, y, size=4) with 6 rows"),
         given(weight, batch, goals, 2, says="accumulate(model, loss, x, y, size=2) with 6 rows"),
+        given(weight, batch, goals, 4, training=False, says="accumulate(model, loss, x, y, size=4) with a model in eval mode"),
     ],
     edges=shared | {
         "a frozen parameter": given(weight, batch, goals, 4, "squared", True),
@@ -186,7 +187,7 @@ exercise.mistake(late,
                  "share.backward() → share.backward(retain_graph=True)")  # fmt: skip
 exercise.mistake("The model computes something else in eval mode: leave its mode as it is.", "total = 0.0 → total = 0.0; model.eval()")
 exercise.mistake("The model came in eval mode and is in training mode now: leave its mode as it is.",
-                 "total = 0.0 → total = 0.0; model.train()", unseen="only an edge is in eval mode")  # fmt: skip
+                 "total = 0.0 → total = 0.0; model.train()")  # fmt: skip
 exercise.mistake("The last part is missing: it may be smaller than the others.",
                  "range(0, len(x), size) → range(0, len(x) - size + 1, size)")  # fmt: skip
 exercise.mistake("Pass at most `size` rows at a time.", "range(0, len(x), size) → range(1)",
