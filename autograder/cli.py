@@ -892,7 +892,7 @@ def check(
             spec = checks.spec_of(name, cells)
             report = proving.prove(spec, draws)
             problems += [f"{name} {cells.name}: {problem}" for problem in report.problems]
-            stale |= checks.stale(spec)
+            stale |= checks.stale(spec.path, cells)
             counts = [len(spec.promises), report.programs, report.mutants, report.inputs, len(report.problems)]
             table.add_row(name.partition("_")[0], cells.name, f"{spec.points:g}", *map(str, counts))
         console.print(table)

@@ -107,7 +107,7 @@ def require_current(lectures: Iterable[source.Lecture]) -> None:
         f"{lecture.name} {cells.name}"
         for lecture in lectures
         for cells in lecture.exercises
-        if cells.made_from != checks.digest(checks.path_of(lecture.name, cells), cells)
+        if checks.stale(checks.path_of(lecture.name, cells), cells)
     ]
     if stale:
         raise BuildError(
@@ -136,7 +136,7 @@ def students_checks(progress: Callable[[str], None] = lambda name: None, folder:
                 )
             points.setdefault(path.stem, {})[spec.cells.name] = spec.points
             names.add(f"{spec.cells.name}.check")
-            if checks.stale(spec):
+            if checks.stale(spec.path, spec.cells):
                 progress(spec.cells.name)
                 checks.write(target, checks.visible_check(spec))
     for path in target.glob("*.check"):

@@ -55,9 +55,9 @@ def path_of(lecture_name: str, cells: Cells) -> Path:
     return beside if beside and beside.is_file() else EXERCISES / lecture_name / f"{cells.name}.py"
 
 
-def folder_of(spec: Spec) -> Path:
+def folder_of(cells: Cells) -> Path:
     """Where the students' check of an exercise is kept."""
-    return checks_of(spec.cells.lecture.parent if spec.cells.lecture else SOLUTIONS)
+    return checks_of(cells.lecture.parent if cells.lecture else SOLUTIONS)
 
 
 def spec_of(lecture_name: str, cells: Cells) -> Spec:
@@ -271,9 +271,9 @@ def draw(promise: Promise, count: int, seed: int) -> list[Given]:
     return list(found.values())[:count]
 
 
-def stale(spec: Spec) -> bool:
-    """Whether the students' check was made from something else."""
-    return made_from(folder_of(spec) / f"{spec.cells.name}.check") != digest(spec.path, spec.cells)
+def stale(path: Path, cells: Cells) -> bool:
+    """Whether the students' check was made from something else than the exercise's file at ``path`` and these cells."""
+    return made_from(folder_of(cells) / f"{cells.name}.check") != digest(path, cells)
 
 
 def write(folder: Path, check: Check) -> Path:

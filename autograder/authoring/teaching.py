@@ -165,9 +165,8 @@ def _exercises(lecture: Lecture, numbers: dict[str, str]) -> Iterator[Exercise]:
         number, title, is_optional, stars, essential, minutes = heads[-1].groups()
         seen[name] = number
         statement = text[heads[-1].end() :]
-        named = [each for match in _EXERCISE.finditer(statement) for each in match.groups() if each]
-        named += [seen[each] for each in _YOURS.findall(statement) if each in seen]
-        needs = tuple(sorted({*named} - {number}, key=_order))
+        named = _named(_EXERCISE, statement) | {seen[each] for each in _YOURS.findall(statement) if each in seen}
+        needs = tuple(sorted(named - {number}, key=_order))
         yield Exercise(
             name, lecture.name, number, title, stars, bool(essential), bool(is_optional), int(minutes), needs,
             _earlier(statement, lecture.name, numbers),
@@ -177,11 +176,14 @@ def _exercises(lecture: Lecture, numbers: dict[str, str]) -> Iterator[Exercise]:
 
 def _earlier(text: str, name: str, numbers: dict[str, str]) -> tuple[str, ...]:
     """The lectures before this one that a text names, or whose exercises it names. What comes later is a preview."""
-    found = {each for match in _LECTURE.finditer(text) for each in match.groups() if each}
-    found |= {
-        f"{int(each.partition('.')[0]):02}" for match in _EXERCISE.finditer(text) for each in match.groups() if each
-    }
+    found = _named(_LECTURE, text)
+    found |= {f"{int(each.partition('.')[0]):02}" for each in _named(_EXERCISE, text)}
     return tuple(numbers[each] for each in sorted(found) if each in numbers and numbers[each] < name)
+
+
+def _named(what: re.Pattern[str], text: str) -> set[str]:
+    """The numbers that a text names: one, or two with "and" between them."""
+    return {each for match in what.finditer(text) for each in match.groups() if each}
 
 
 def _order(number: str) -> tuple[int, ...]:
@@ -330,7 +332,7 @@ def _syllabus(syllabus: Syllabus, topics: dict[str, Topic]) -> Iterator[str]:
     for number, names in enumerate(syllabus.weeks, 1):
         lectures = [topics[name] for name in names]
         due = (", ".join(each.number for each in topic.exercises if syllabus.due(each)) for topic in lectures)
-        minutes = 5 * round(sum(map(syllabus.minutes, lectures)) / 5)
+        minutes = home.rounded(sum(map(syllabus.minutes, lectures)))
         optional = _minutes(sum(topic.optional for topic in lectures))
         links = "<br>".join(map(_link, lectures))
         time = f"{minutes // 60}\u00a0h\u00a0{minutes % 60:02}"

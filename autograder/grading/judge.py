@@ -375,6 +375,7 @@ def _suspicious(program: Program) -> list[str]:
     an answer, using one or importing what the lecture doesn't is noted, too.
     """
     lecture = "\n".join(cell.text for cell in program.problems.cells)
+    known = _library(lecture)
     notes = []
     for step in program.steps:
         if step.kind is Kind.THEIRS:
@@ -383,7 +384,7 @@ def _suspicious(program: Program) -> list[str]:
                 found = [each for each in found if each not in lecture]
             else:
                 found += sorted(set(re.findall(_READY_MADE.format(step.exercise.name), step.cell.text)))
-                found += sorted(_library(step.cell.text) - _library(lecture))
+                found += sorted(_library(step.cell.text) - known)
             who = step.exercise.name if step.exercise else step.cell.title
             if found:
                 notes.append(f"{who}: its code uses {', '.join(found[:5])}, which no answer needs; read it")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import gc
 import importlib
 import threading
 import time
@@ -115,12 +114,7 @@ def _box(limits: Limits, unsafe: bool) -> Sandbox:
 
 
 def _import_judge() -> None:
-    gc.disable()  # as in the sandbox's server
-    try:
-        importlib.import_module(f"{__package__}.judge")
-    finally:
-        gc.freeze()
-        gc.enable()
+    importlib.import_module(f"{__package__}.judge")
 
 
 def close_box() -> None:
