@@ -72,11 +72,17 @@ class Question:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a notebook; ``name`` is its ``grade_id``, or "" if it has none. ``prose``: it's text, not code."""
+    """A cell of a notebook; ``name`` is its ``grade_id``, or "" if it has none. ``prose``: it's text, not code.
+
+    What its outputs in the notebook say, which anybody may have written: ``ended`` is the class of the error that it
+    ended with, "" if it came to its end, None if it has no outputs; ``earned`` are the points that a check showed.
+    """
 
     text: str
     name: str = ""
     prose: bool = False
+    ended: str | None = None
+    earned: float | None = None
 
     @cached_property
     def plain(self) -> str:

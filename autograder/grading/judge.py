@@ -30,7 +30,7 @@ from .program import Kind, Program
 from .sandbox import Sandbox, SandboxError
 from .text import MESSAGE_LIMIT, clean
 
-# What a cell may meet here and not on a student's machine, or the other way round: packages, files, somebody to ask,
+# What a call may meet here and not on a student's machine, or the other way round: packages, files, somebody to ask,
 # another system or GPU, more memory.
 _NOT_HERE = re.compile(
     r"(?:ModuleNotFound|FileNotFound|Permission|OS|Memory|StdinNotImplemented|URL|HTTP|gai|g?herror|SSL|ConnectTimeout|"
@@ -41,9 +41,6 @@ _NOT_HERE = re.compile(
     r"UsageError:|UnsupportedOperation:|AttributeError:.*(?:NoneType|Shell|kernel|parent_header)|KeyError:.*IPKernelApp",
     re.IGNORECASE,
 )
-# The same of a call, but for files where these are what an exercise is about.
-_OF_FILES = re.compile(r"FileNotFound|Permission|OSError")
-_ABOUT_FILES = re.compile(r"\btempfile\b|\bPath\b")
 _OUR_SECONDS = 60.0  # for the lecture's own cells: a machine under load is no fault of the student's
 # Bytes that a process's answers to one exercise's cases, which are kept until they are scored, and to the cells before
 # it may take. Honest ones take up to 25 million. A text with one emoji takes four times its bytes here.
@@ -177,9 +174,9 @@ def _converse(talk: Conversation, work: _Work) -> None:
         elif step.exercise in work.waiting:
             work.at, theirs = number, True
             judged = _hidden if work.hidden else _visible
-            elsewhere: list[str] = []
+            reasons: list[str] = []
             try:
-                mark = judged(step.exercise, work, talk, elsewhere)
+                mark = judged(step.exercise, work, talk, reasons)
             except _Puzzling as error:  # whoever it was that did not think of this, nobody else loses points by it
                 _nothing(work, step.exercise, str(error))
                 work.notes.append(f"{step.exercise.name}: {error} ({error.detail})")
@@ -187,12 +184,14 @@ def _converse(talk: Conversation, work: _Work) -> None:
                 work.marks[step.exercise.name] = mark
             work.waiting.remove(step.exercise)
             work.counted = talk.received
-            failed = work.marks[step.exercise.name].points < step.exercise.points
-            # Any cell that stopped for lack of something may be why: what it would have changed, no text tells.
-            errors = [*program.stopped.values(), *elsewhere]
-            if failed:
-                why = program.out_of_reach(step.exercise) or _outside(errors) or program.in_text(step.exercise)
-                work.notes += [f"{step.exercise.name}: {why}"] if why else []
+            if (points := work.marks[step.exercise.name].points) < step.exercise.points:
+                seen = work.rubrics[step.exercise.name].points if step.exercise.name in work.rubrics else points
+                if step.cell.earned is not None and step.cell.earned <= seen:
+                    reasons = []  # it is the same for the student
+                reasons = [program.out_of_reach(step.exercise), *reasons, program.in_text(step.exercise)]
+                reasons += [program.otherwise(number, seen), program.not_installed(number)]
+                # The first ones say most.
+                work.notes += [f"{step.exercise.name}: {why}" for why in dict.fromkeys(reasons) if why][:2]
         if not work.waiting:
             return
 
@@ -200,12 +199,6 @@ def _converse(talk: Conversation, work: _Work) -> None:
 def _stopped(program: Program, exercise: Exercise) -> list[str]:
     """The errors with which the cells of an answer stopped."""
     return [program.stopped[n] for n in program.stopped if program.steps[n].exercise is exercise]
-
-
-def _outside(errors: Sequence[str]) -> str:
-    """Why an answer with one of these errors may fail here although it works for the student, or ""."""
-    found = next((error for error in errors if _NOT_HERE.match(error)), "")
-    return f"it may work on the student's machine; here it ended with {found:.300}" if found else ""
 
 
 def _ask(talk: Conversation, work: _Work, request: Request, kind: type[_A], seconds: float | None = None) -> _A:
@@ -223,11 +216,11 @@ def _within_limit(talk: Conversation, work: _Work) -> None:
         raise Gone("its answers are too large")
 
 
-def _visible(exercise: Exercise, work: _Work, talk: Conversation, errors: list[str]) -> Mark:
-    """Try the cases that students see. The errors that calls ended with are added to ``errors``."""
+def _visible(exercise: Exercise, work: _Work, talk: Conversation, reasons: list[str]) -> Mark:
+    """Try the cases that students see. Why the answer may fail through no fault of its own is added to ``reasons``."""
     with quietly():
         outcomes = {
-            n: [_observe(requirement, case, talk, work, errors) for case in requirement.cases]
+            n: [_observe(requirement, case, talk, work, reasons) for case in requirement.cases]
             for n, requirement in enumerate(exercise.check.requirements)
         }
         with _puzzling():
@@ -238,7 +231,7 @@ def _visible(exercise: Exercise, work: _Work, talk: Conversation, errors: list[s
     return _mark(exercise, rubric, message)
 
 
-def _hidden(exercise: Exercise, work: _Work, talk: Conversation, errors: list[str]) -> Mark:
+def _hidden(exercise: Exercise, work: _Work, talk: Conversation, reasons: list[str]) -> Mark:
     """Try the hidden cases of the requirements that are met so far. Only the verdict comes from here.
 
     If a case that students see fails, its message stays; otherwise the words are the requirement's own.
@@ -250,7 +243,7 @@ def _hidden(exercise: Exercise, work: _Work, talk: Conversation, errors: list[st
             rubric.lines, unpacked(work.program.problems.hidden[exercise.name]).requirements, strict=True
         ):
             tried = (
-                _agrees(requirement, _observe(requirement, case, talk, work, errors)[0], case)
+                _agrees(requirement, _observe(requirement, case, talk, work, reasons)[0], case)
                 for case in requirement.cases
             )
             agree.append(line.met is Met.YES and all(tried))
@@ -289,23 +282,28 @@ def _agrees(requirement: Requirement, came: Outcome, case: Case) -> bool:
 
 
 def _observe(
-    requirement: Requirement, case: Case, talk: Conversation, work: _Work, errors: list[str]
+    requirement: Requirement, case: Case, talk: Conversation, work: _Work, reasons: list[str]
 ) -> tuple[Outcome, str]:
-    """The result of one case, with the call in words; an error that it ended with is added to ``errors``."""
+    """The result of one case, with the call in words. If it failed for a reason that may not be the student's code,
+    that is added to ``reasons``.
+    """
     _within_limit(talk, work)
     call = Call(requirement.target, case.args, case.kwargs, requirement.probe)
     blank = dict.fromkeys(requirement.comparison.parts)
     match talk.ask(call):
         case Seen(seen):
-            if seen.error and not (_OF_FILES.match(seen.error) and _ABOUT_FILES.search(requirement.probe)):
-                errors.append(f"{seen.error}: {seen.message}")
+            if seen.error and _NOT_HERE.match(error := f"{seen.error}: {seen.message}"):
+                reasons.append(f"it may work on the student's machine; here it ended with {error:.300}")
             now = talk.asked()
             with _puzzling():
                 seen = _checked(replace(seen, call=clean(seen.call, limit=1000)), call, now)
                 return outcome(seen, requirement.comparison), seen.call
         case Missing(name):
+            if where := work.program.should_define(name):
+                reasons.append(f"{where} ran and defines `{name}`, which isn't there; on another machine it may be")
             return blank | {"value": Raised("NameError", f"name '{name}' is not defined")}, call.name
         case Unsendable(reason):
+            reasons.append(f"what it returned cannot be sent to the judge: {reason[:500]}")
             return blank | {"value": Opaque(f"what cannot be looked at: {reason[:500]}")}, call.name
     raise Gone("the answer is not of the kind that was asked for")
 

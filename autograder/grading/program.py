@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import functools
+import importlib.util
 import re
 from collections import defaultdict
 from collections.abc import Sequence, Set
@@ -28,13 +30,19 @@ from .exercises import Cell, Exercise, ProblemSet
 _NAMES = 1_000_000
 # What is there in every kernel, without any cell.
 _ALWAYS = frozenset(vars(builtins)) | {"__name__", "display", "get_ipython", "exit", "quit", "In", "Out", "_", "__"}
+# What a kernel keeps of what cells displayed.
+_DISPLAYED = frozenset(["Out", "_", "__", "___", "_oh"])
 # What looks a name up that is in a text: `eval("std")`, `globals()["std"]`, `!echo $std`. Bounded, as what a submission
 # repeats a thousand times would otherwise be read a million times.
 _BY_TEXT = re.compile(
-    r"(?<![.\w])(?:eval|exec|locals)\s{0,9}\(|\bvars\(\s{0,9}\)|globals|\bget_type_hints\b|\buser_ns\b|"
+    r"(?<![.\w])(?:eval|exec|locals)\s{0,9}\(|\b(?:vars|dir)\(\s{0,9}\)|globals|\bget_type_hints\b|\buser_ns\b|"
+    r"\bget_ipython\b|\bgetmodule\b|\bsys\.modules\b|%who|"
     r"""(?<!=["'])(?<!= ["'])\b__main__\b|(?:^|=)[ \t]{0,20}[!%][^\n]{0,100}[${]""",
     re.MULTILINE,
 )
+_IMPORTED = re.compile(r"^[ \t]{0,40}(?:import|from)[ \t]{1,9}([A-Za-z_]\w{0,60})", re.MULTILINE)
+# Errors of a cell that is the same on every machine.
+_EVERYWHERE = ("SyntaxError", "IndentationError", "TabError", "NotImplementedError")
 
 
 class Kind(Enum):
@@ -70,6 +78,7 @@ class Program:
         self._used: dict[int, Set[str]] = {}
         self._definers: dict[str, list[int]] = defaultdict(list)  # in order
         self._changers: dict[str, list[int]] = defaultdict(list)  # of ours, in order
+        self._displayed = False  # whether a cell of the student's uses what another displayed
         self._left = _NAMES
         tests = {Cell(exercise.tests).plain for exercise in problems.exercises}
         modules = frozenset().union(*(_imports(cell.text) for cell in problems.cells))
@@ -90,6 +99,7 @@ class Program:
         self._left -= sum(len(name) + 1 for name in (*names.defined, *names.used))
         if self._left < 0:
             names = Names([], [])
+        self._displayed |= bool((_DISPLAYED & set(names.used)) - set(names.defined))
         self._defined[number], self._used[number] = frozenset(names.defined), frozenset(names.used) - _ALWAYS
         for name in self._defined[number]:
             self._definers[name] = sorted([*self._definers[name], number])
@@ -153,12 +163,49 @@ class Program:
                         return f"it uses `{name}` of the lecture, and so does {other.cell.title}, which did not run"
         return ""
 
+    def should_define(self, name: str) -> str:
+        """The cell of the student's that defines a name, as far as its text tells, and that ran; or nothing."""
+        ran = (n for n in self._definers.get(name, ()) if n not in self.stopped and n not in self.dropped)
+        return next((self.steps[n].cell.title for n in ran if self.steps[n].kind is Kind.THEIRS), "")
+
+    def otherwise(self, place: int, points: float) -> str:
+        """What the notebook's own outputs say otherwise, up to this test cell, or nothing: a cell that stopped here ran
+        to its end there, or the check gave more ``points``.
+
+        What a cell would have changed, no text tells, so it may be any of the student's. Of a cell without outputs
+        nothing is known; a syntax error it has everywhere.
+        """
+        for number, error in self.stopped.items():
+            cell, kind = self.steps[number].cell, error.partition(":")[0]
+            the_same = kind == cell.ended or (cell.ended is None and kind in _EVERYWHERE)
+            if number < place and not the_same:
+                return f"{cell.title} stopped here with {error:.300}; look whether it does on the student's machine"
+        earned = self.steps[place].cell.earned
+        if earned is not None and earned > points:
+            return (
+                f"its check shows {earned:g} points in the notebook, and the same cases earn {points:g} here: the code "
+                "was changed after that, or something isn't here"
+            )
+        return ""
+
+    def not_installed(self, place: int) -> str:
+        """A module that the student's cells above import and that isn't here, or nothing."""
+        for step in self.steps[:place]:
+            if step.kind is Kind.THEIRS:
+                for name in dict.fromkeys(_IMPORTED.findall(step.cell.text)):
+                    with contextlib.suppress(ValueError):  # `__main__`
+                        if importlib.util.find_spec(name) is None:
+                            return f"{step.cell.title} imports `{name}`, which isn't here"
+        return ""
+
     def in_text(self, exercise: Exercise) -> str:
         """Why an answer that failed may lack a cell of the lecture that no name in the student's code asks for, or
         nothing: if code looks a name up by a text, every word in the student's cells may be such a name.
         """
         place = next(n for n, s in enumerate(self.steps) if s.kind is Kind.CHECK and s.exercise is exercise)
         ran = set(self.to_run())
+        if self._displayed and any(s.kind is Kind.OURS and n not in ran for n, s in enumerate(self.steps[:place])):
+            return "it may use what a cell of the lecture displayed, and not all of those ran"
         for words in self._words:
             for number, step in enumerate(self.steps[:place]):
                 if step.kind is Kind.OURS and number not in ran and (found := sorted(self._defined[number] & words)):

@@ -6,10 +6,12 @@ import errno
 import hashlib
 import json
 import os
+import re
 import stat
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .exercises import Cell, ProblemSet
 from .key import key
@@ -233,7 +235,7 @@ def _cells(path: Path, content: bytes) -> tuple[list[tuple[Cell, str]], list[Fin
         if not isinstance(name, str) or not isinstance(source, str):
             broken += 1
         else:
-            found.append((Cell(source, name[:NAME_LIMIT]), str(cell.get("cell_type"))))
+            found.append((Cell(source, name[:NAME_LIMIT], False, *_outputs(cell)), str(cell.get("cell_type"))))
     if broken:
         problem = f"{broken} of its {len(cells)} cells cannot be read"
         findings.append(Finding(path, problem, "the others are graded; look whether an answer stands in one of these"))
@@ -244,3 +246,20 @@ def _cells(path: Path, content: bytes) -> tuple[list[tuple[Cell, str]], list[Fin
         problem = f"it was made with a kernel for {language!r:.40}"
         findings.append(Finding(path, problem, "it is graded as Python; check that this is the right notebook"))
     return found, findings
+
+
+def _outputs(cell: dict[str, Any]) -> tuple[str | None, float | None]:
+    """What a cell's outputs say: with which error it ended, and what a check showed (see :class:`Cell`)."""
+    outputs = cell.get("outputs")
+    outputs = [each for each in outputs if isinstance(each, dict)] if isinstance(outputs, list) else []
+    ended = "" if outputs or isinstance(cell.get("execution_count"), int) else None
+    earned = None
+    for output in outputs:
+        if output.get("output_type") == "error" and isinstance(error := output.get("ename"), str):
+            ended = error[:NAME_LIMIT]
+        data = output.get("data")
+        plain = data.get("text/plain") if isinstance(data, dict) else None
+        plain = plain[0] if isinstance(plain, list) and len(plain) == 1 else plain
+        if isinstance(plain, str) and re.fullmatch(r"\d{1,6}\.\d{1,6}", plain):
+            earned = float(plain)
+    return ended, earned

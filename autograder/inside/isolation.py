@@ -12,6 +12,7 @@ import platform
 import resource
 import signal
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 from .limits import Limits
@@ -71,15 +72,19 @@ def isolate(limits: Limits, join: int | None = None) -> None:
     # Otherwise our mounts would spread to the namespace that we came from.
     check(libc.mount(b"none", b"/", None, _MOUNT_PRIVATE, None), "mount --make-private /")
     processor = Path("/proc/cpuinfo").read_bytes()  # torch reads it at its first operation
+
     # What is mounted here stays for the next submission, and some of it is the machine's own: even the time that
     # somebody gives to /dev/null would tell others something. (Read-only, a device can still be written to.)
-    for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
-        place, options = line.split()[4:6]
-        if not options.startswith(b"ro"):
-            # In a user namespace a mount has to keep the limits that it came with.
-            kept = os.statvfs(place).f_flag & (_NO_SUID | _NO_DEVICES | _NO_PROGRAMS)
-            kept |= 0 if place in _DEVICES else _NO_DEVICES
-            check(libc.mount(None, place, None, _MOUNT_READ_ONLY | kept, None), f"remount {place.decode()}")
+    def remount() -> None:
+        for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
+            place, options = line.split()[4:6]
+            if not options.startswith(b"ro"):
+                # In a user namespace a mount has to keep the limits that it came with.
+                kept = os.statvfs(place).f_flag & (_NO_SUID | _NO_DEVICES | _NO_PROGRAMS)
+                kept |= 0 if place in _DEVICES else _NO_DEVICES
+                check(libc.mount(None, place, None, _MOUNT_READ_ONLY | kept, None), f"remount {place.decode()}")
+
+    _apart(remount)
     # The kernel refuses a new proc in here, because the sandbox hides parts of the outer one; an empty one will do.
     for place, size in ((b"/tmp", limits.scratch), (b"/dev/shm", limits.scratch), (b"/proc", 2**20)):
         options = f"size={size},nr_inodes=10000,mode=1777".encode()
@@ -105,6 +110,24 @@ def isolate(limits: Limits, join: int | None = None) -> None:
     program = (ctypes.c_uint64 * len(steps))(*steps)
     about = struct.pack("HxxxxxxP", len(steps), ctypes.addressof(program))
     check(libc.prctl(_SET_SECCOMP, _SECCOMP_MODE_FILTER, about, 0, 0), "seccomp")
+
+
+def _apart(work: Callable[[], None]) -> None:
+    """Do this in a process of its own. What it reads (the mounts, with the machine's paths) would otherwise stay in
+    this one's memory, freed and not erased, where a submission can search for it. Raises OSError where it does.
+    """
+    if (child := os.fork()) == 0:
+        number = -1
+        try:
+            work()
+            number = 0
+        except OSError as error:
+            number = error.errno or -1
+        finally:
+            os._exit(number & 0xFF)
+    _, status = os.waitpid(child, 0)
+    if number := os.waitstatus_to_exitcode(status):
+        raise OSError(number, f"remount: {os.strerror(number)}")
 
 
 def _wait_outside(child: int, limits: Limits) -> None:

@@ -85,15 +85,22 @@ def _freeze_tensor(x: torch.Tensor) -> torch.Tensor | Opaque:
     plain = x.detach().as_subclass(torch.Tensor)
     if plain.device.type == "meta":
         return torch.empty_strided(plain.shape, plain.stride(), dtype=plain.dtype, device="meta")
-    copies: dict[int, torch.UntypedStorage] = {}
     if plain.device.type != "cpu":
         # A conjugate is lazy: conj() sets a bit and leaves the storage as it is, and the imaginary part of a conjugate
         # is a lazy negative. Compute the numbers, so that nothing downstream has to know the bits.
         return plain.to("cpu").resolve_conj().resolve_neg()
-    # Copy the storage, not the elements: messages show strides and offset, and an expanded tensor stays small.
+    # Copy what it spans of its storage, not the elements: messages show strides, and an expanded tensor stays small.
+    # And not the whole storage: a result of ten numbers may be a view of a workspace of gigabytes.
     # Known gap: the storage knows nothing of these bits, so on a CPU x.conj() becomes x and nothing is left to resolve.
-    result = copied(plain, copies)
-    assert isinstance(result, torch.Tensor)
+    span = 1 + sum((size - 1) * step for size, step in zip(plain.shape, plain.stride(), strict=True))
+    size = span * plain.element_size() if plain.numel() else 0
+    start = plain.storage_offset() * plain.element_size() if size else 0
+    if start + size > plain.untyped_storage().nbytes():
+        return Opaque("a tensor whose memory was freed")
+    raw = torch.empty(0, dtype=torch.uint8)
+    raw.set_(plain.untyped_storage(), start, (size,), (1,))
+    result = torch.empty(0, dtype=plain.dtype)
+    result.set_(raw.clone().untyped_storage(), 0, plain.shape, plain.stride())
     return result.resolve_conj().resolve_neg()
 
 

@@ -324,7 +324,7 @@ def a_helper_reads_a_file_that_was_not_handed_in(n: Notebook) -> None:
     n.write("root", "def root(x):\n    return x**0.5 + 0 * len(data)")
 
 
-@honest("root", review="here it ended with ModuleNotFoundError")
+@honest("root", review="stopped here with ModuleNotFoundError")
 def a_package_that_is_not_here(n: Notebook) -> None:
     n.write("root", "import a_package_of_my_own\n\n\ndef root(x):\n    return a_package_of_my_own.sqrt(x)")
 
@@ -368,7 +368,7 @@ def captured_output(n: Notebook) -> None:
     n.write("double", "%%capture\n" + n["double"]["source"] + "\nprint(double(1))")
 
 
-@honest("double")
+@honest("double", review="defines `double`, which isn't there")
 def an_answer_that_only_timeit_runs(n: Notebook) -> None:
     n.write("double", "%%timeit -n 1 -r 1\n" + n["double"]["source"])
 
@@ -441,13 +441,13 @@ def whatever_an_earlier_session_stored(n: Notebook) -> None:
     n.write("double", "def double(x):\n    return helper(x)")
 
 
-@honest("double", review="it may work on the student's machine")
+@honest("double", review="stopped here with ModuleNotFoundError")
 def names_that_no_text_tells_from_a_file_that_is_not_here(n: Notebook) -> None:
     n.add("from my_helpers import *", before="double")
     n.write("double", "def double(x):\n    return twice(x)")
 
 
-@honest("double", review="it may work on the student's machine")
+@honest("double", review="stopped here with FileNotFoundError")
 def a_table_that_a_cell_would_have_filled_from_a_file(n: Notebook) -> None:
     n.add("TABLE = {}", before="double")
     n.add("import json\nTABLE.update(json.load(open('table.json')))", before="double")
@@ -457,6 +457,56 @@ def a_table_that_a_cell_would_have_filled_from_a_file(n: Notebook) -> None:
 @honest("double", review="it may work on the student's machine")
 def a_file_that_is_not_here_in_a_call(n: Notebook) -> None:
     n.write("double", "def double(x):\n    return torch.load('mask.pt') * x")
+
+
+@honest("double", review="that cell stopped with IndexError")
+def the_first_of_the_files_that_are_not_here(n: Notebook) -> None:
+    n.add("from pathlib import Path\n\nTABLE = {}\nTABLE.update(path=list(Path().glob('*.csv'))[0])", before="double")
+    n.write("double", "def double(x):\n    return TABLE['path'] and 2 * x")
+
+
+@honest("double", review="stopped here with AssertionError")
+def an_answer_that_insists_on_a_gpu(n: Notebook) -> None:
+    n.write("double", "assert torch.cuda.is_available()\n" + n["double"]["source"])
+
+
+@honest("double", review="stopped here with ExceptionGroup")
+def errors_in_a_group(n: Notebook) -> None:
+    n.add("TABLE = {}", before="double")
+    n.add("raise ExceptionGroup('mirrors', [OSError('no network')])\nTABLE[3] = 6", before="double")
+    n.write("double", "def double(x):\n    return TABLE[x]")
+
+
+@honest("double")
+def a_cell_that_stopped_for_the_student_too(n: Notebook) -> None:
+    stopped = n.add("torch.zeros(2, 3).view(4)", before="double")
+    stopped["outputs"] = [{"output_type": "error", "ename": "RuntimeError", "evalue": "shape", "traceback": []}]
+    n.write("double", "def double(x):\n    return 3 * x")
+
+
+@honest("double", review="imports `pandas_of_the_future`, which isn't here")
+def a_package_that_is_missed_without_an_error(n: Notebook) -> None:
+    n.add("try:\n    import pandas_of_the_future as pd\nexcept ImportError:\n    pd = None", before="double")
+    n.write("double", "def double(x):\n    return pd.Series([x, x]).sum()")
+
+
+@honest("double", review="defines `double`, which isn't there")
+def an_answer_for_one_system_only(n: Notebook) -> None:
+    n.write("double", "import sys\n\nif sys.platform == 'plan9':\n\n    def double(x):\n        return 2 * x")
+
+
+@honest("double", review="its check shows 1 points in the notebook, and the same cases earn 0 here")
+def a_check_that_passed_where_it_was_run(n: Notebook) -> None:
+    n.write("double", "import os\n\n\ndef double(x):\n    return 2 * x if os.environ.get('HOSTNAME_OF_MINE') else x")
+    result = {"output_type": "execute_result", "execution_count": 3, "metadata": {}, "data": {"text/plain": "1.0"}}
+    n["test_double"].update(outputs=[result], execution_count=3)
+
+
+@honest("double")
+def a_check_that_failed_where_it_was_run(n: Notebook) -> None:
+    n.write("double", "def double(x):\n    return torch.load('mask.pt') * x")
+    result = {"output_type": "execute_result", "execution_count": 3, "metadata": {}, "data": {"text/plain": ["0.0"]}}
+    n["test_double"].update(outputs=[result], execution_count=3)
 
 
 @honest("double", review="it may work on the student's machine")
@@ -774,12 +824,12 @@ def source_of_ones_own_function(n: Notebook) -> None:
     )
 
 
-@honest("double", review="here it ended with StdinNotImplementedError")
+@honest("double", review="stopped here with StdinNotImplementedError")
 def input_at_the_top(n: Notebook) -> None:
     n.write("double", "factor = int(input('factor? '))\n\n\ndef double(x):\n    return factor * x")
 
 
-@honest("double", review="here it ended with StdinNotImplementedError")
+@honest("double", review="stopped here with StdinNotImplementedError")
 def a_password_at_the_top(n: Notebook) -> None:
     n.write("double", "import getpass\n\ntoken = getpass.getpass('token: ')\n\n\n" + n["double"]["source"])
 

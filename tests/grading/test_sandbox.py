@@ -1,6 +1,7 @@
 """Where a sandbox is refused: a place that submissions could read, and a root that may not make one."""
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -103,6 +104,27 @@ def test_a_submission_is_nobody_and_alone_in_its_network() -> None:
         assert talk.ask(Run(reach)) == Ran("ConnectionRefusedError: [Errno 111] Connection refused", "")
         who = talk.ask(Run("import getpass, os\nprint(os.getuid() or 'root', getpass.getuser())"))
         assert isinstance(who, Ran) and who.printed.split() == [str(os.getuid() or 65534), "nobody"]
+
+
+@pytest.mark.sandboxed
+def test_a_submissions_memory_does_not_say_what_is_mounted_where() -> None:
+    """What its process has read and freed before any code of a student's runs, it can search for."""
+    told = (b" - tmpfs ", bytes(project.ROOT))  # the first is from a line of mountinfo
+    with sandbox.Sandbox() as box, box.conversation() as talk:
+        assert talk.ask(Run("x = 1")) == Ran("", "")
+        submission = psutil.Process().children(recursive=True)[-1].pid
+        found: set[bytes] = set()
+        try:
+            with open(f"/proc/{submission}/mem", "rb", 0) as memory:
+                for line in Path(f"/proc/{submission}/maps").read_text().splitlines():
+                    if " rw" in line and (ours := re.match(r"([0-9a-f]+)-([0-9a-f]+) rw[^/]*$", line)):
+                        start, end = (int(part, 16) for part in ours.groups())
+                        memory.seek(start)
+                        content = memory.read(end - start)
+                        found |= {each for each in told if each in content}
+        except PermissionError:
+            pytest.skip("this user may not read another process's memory")
+    assert not found
 
 
 @pytest.mark.sandboxed

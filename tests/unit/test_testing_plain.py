@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from course_utils.testing import observe
+from course_utils.testing import freeze, observe
 from course_utils.testing.comparing import compare
 from course_utils.testing.describing import describe
 
@@ -43,3 +43,19 @@ def test_a_meta_tensor_is_observed_by_shape_and_device() -> None:
 
 def test_a_function_returned_uncalled_is_named_in_the_message() -> None:
     assert "not called" in describe(observe(lambda x: x.numel, torch.ones(3)).value)
+
+
+def test_of_a_view_only_what_it_spans_is_copied() -> None:
+    workspace = torch.arange(1_000_000.0)
+    for view in (workspace[5:15], workspace[7::2][:4].expand(3, 4), workspace.view(1000, 1000).t()[2:4, 3:5]):
+        frozen = freeze(view)
+        assert torch.equal(frozen, view) and frozen.stride() == view.stride()
+        assert frozen.untyped_storage().nbytes() <= 4 * 1500
+    assert freeze(workspace[:0]).shape == (0,)
+
+
+def test_a_tensor_whose_memory_was_freed_is_said_to_be_one() -> None:
+    freed = torch.zeros(3)
+    freed.untyped_storage().resize_(0)
+    assert str(freeze(freed)) == "a tensor whose memory was freed"
+    assert freed.untyped_storage().nbytes() == 0
