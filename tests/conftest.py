@@ -53,6 +53,7 @@ SLOW = [
     "browser/test_explorers_in_lab.py",
     "grading/test_gradebook.py",
     "unit/test_progress.py",
+    "unit/test_kernel_messages.py",
     "browser/test_formgrader.py",
     "unit/test_plots.py",
     "grading/test_folder.py",

@@ -76,6 +76,7 @@ def test_cells_of_a_students_own_stand_where_the_student_put_them(tmp_path: Path
     assert len(code) == len(LECTURE.problems.cells) + 100
 
 
+@pytest.mark.slow
 def test_blank_lines_without_end_are_no_work_for_whoever_colors_them(tmp_path: Path) -> None:
     """In a time that no square of their number would leave: half of these lines would take Pygments minutes."""
     blank = [end.join(["\t"] * 9_000) + f"{end}x = 1" for end in ("\n", "\r", "\r\n", "\u2003\n")]

@@ -65,7 +65,7 @@ def test_states_add_up_to_the_class_and_notes_say_why(graded: tuple[Path, grade.
     assert {student: result.state for student, result in found.items()} == {
         "absent": State.NOT_SUBMITTED, "ada": State.GRADED, "blank": State.GRADED, "broken": State.NEEDS_REVIEW,
         "crash": State.NEEDS_REVIEW, "hang": State.NEEDS_REVIEW, "link": State.NEEDS_REVIEW,
-        "misnamed": State.NOT_SUBMITTED, "odd": State.GRADED,
+        "misnamed": State.NOT_SUBMITTED, "odd": State.NEEDS_REVIEW,
     }  # fmt: skip
     assert sum(marks.counts(found).values()) == len(found) == 9
     points = {student: result.points for student, result in found.items()}
@@ -76,6 +76,7 @@ def test_states_add_up_to_the_class_and_notes_say_why(graded: tuple[Path, grade.
     assert "not JSON" in found["broken"].notes[0] and "symbolic link" in found["link"].notes[0]
     assert "the process ended" in "\n".join(found["crash"].notes)
     assert "longer than 5 seconds" in "\n".join(found["hang"].notes)
+    assert "stopped here with ValueError" in "\n".join(found["odd"].notes)
     assert "cannot be graded: it is not JSON" in found["broken"].marks[0].message
     assert "misnamed handed in my answers.ipynb" in "\n".join(summary.remarks)
     assert "ada is not on the roster" not in "\n".join(summary.remarks)

@@ -51,6 +51,7 @@ def test_a_judge_that_goes_on_for_ever_is_a_time_out_also_where_no_pool_could_ki
     assert isinstance(worker.grade_one(task()), Graded), "the next one is graded"
 
 
+@pytest.mark.slow
 def test_a_watchdog_that_comes_too_late_ends_nothing() -> None:
     ended = 0
     for number in range(2_000):
@@ -63,6 +64,7 @@ def test_a_watchdog_that_comes_too_late_ends_nothing() -> None:
     assert 0 < ended < 2_000
 
 
+@pytest.mark.slow
 def test_of_very_many_notes_the_first_are_told_and_the_others_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge, "grade", lambda *_: ([], ["the last"]))
     found = worker.grade_one(task(*map(str, range(100_000))))

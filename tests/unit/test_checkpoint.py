@@ -57,6 +57,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run.pt"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.SGD, torch.optim.RMSprop, torch.optim.Adagrad])
 def test_resuming_equals_never_having_stopped(tmp_path: Path, kind: type[torch.optim.Optimizer]) -> None:
     whole = go_on(new_run(0, kind=kind), 0, 12)

@@ -72,6 +72,7 @@ def steps(draw: st.DrawFn, model: napkin.Transformer) -> napkin.Step:
 LINKED = [card for card in ACCELERATORS.values() if card.links and card.links[-1].cards is None]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_no_training_is_faster_than_its_flops_its_bytes_and_its_messages(data: st.DataObject) -> None:
@@ -114,6 +115,7 @@ def test_no_training_is_faster_than_its_flops_its_bytes_and_its_messages(data: s
     assert planned["time", "of one card"] == pytest.approx(days * 24 * step.cards)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_no_generation_is_faster_than_its_bytes_and_its_flops(data: st.DataObject) -> None:

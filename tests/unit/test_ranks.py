@@ -29,6 +29,7 @@ def test_simulated_collectives_return_what_is_computed_by_hand(size: int) -> Non
         assert not any(g.requires_grad for g in got)
 
 
+@pytest.mark.slow
 def test_real_processes_agree_with_simulated_ones() -> None:
     x = torch.arange(10.0).view(2, 5) ** 2
     assert [[v.tolist() for v in got] for got in launch(everything, 2, x)] == [
@@ -43,6 +44,7 @@ def swaps(group: Group) -> list[torch.Tensor]:
     )
 
 
+@pytest.mark.slow
 def test_all_to_all_takes_parts_of_any_length_and_real_ranks_agree_with_simulated_ones() -> None:
     empty: list[list[float]] = []
     for rank, got in enumerate(simulate(swaps, 3)):

@@ -91,6 +91,7 @@ def test_an_exception_of_any_kind_is_observed_and_does_not_end_the_test(ending: 
     assert observe(leave).error == ending.__name__
 
 
+@pytest.mark.slow
 def test_output_and_warnings_go_to_stdout() -> None:
     program = """
 import warnings

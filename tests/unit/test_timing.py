@@ -311,6 +311,7 @@ def test_a_known_duration_is_measured_to_within_ten_percent():
     assert 5e-4 <= min(minima) < 1.1 * 5e-4
 
 
+@pytest.mark.slow
 def test_timings_agree_with_torch_utils_benchmark():
     """The minimum of the best of several, on one thread, taking turns: single medians differ on a busy machine."""
     x = torch.randn(256, 256)
