@@ -131,9 +131,7 @@ reconcile("one feed-forward matrix of GPT-3", guess, matrix_bytes, "B")
 assert matrix.shape == (49_152, 12_288) and matrix_bytes == 2_415_919_104
 print(format_bytes(matrix_bytes))
 assert round(matrix_bytes / 2**30, 2) == 2.25  # GiB: powers of two, like nvidia-smi's MiB
-assert (
-    round(matrix_bytes / 10**9, 2) == 2.42
-)  # GB: powers of ten, as in bandwidths and file sizes
+assert round(matrix_bytes / 10**9, 2) == 2.42  # GB: powers of ten, as for bandwidths
 
 # %% [markdown]
 r"""
@@ -743,7 +741,7 @@ for t in (256, 1_024, 4_096):
     needed, near = causal_mask(t).sum().item(), causal_mask(t, window=256).sum().item()
     assert needed == t * (t + 1) // 2 and near == 256 * t - 256 * 255 // 2
     print(
-        f"{t:5,} tokens: {needed / t**2:4.0%} of the entries; with a window of 256, {near / t**2:4.0%}"
+        f"{t:5,} tokens: {needed / t**2:4.0%} of the entries; with a window of 256, {near / t**2:.0%}"
     )
 
 # %% [markdown]

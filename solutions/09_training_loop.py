@@ -357,9 +357,7 @@ for ids_of_another_type in (drawn, drawn.float()):
         raise AssertionError(f"an embedding accepted {ids_of_another_type.dtype}")
     except RuntimeError as error:
         print(str(error).split(";")[0])
-assert (
-    torch.tensor(2**24 + 1).float() == 2**24
-)  # as a float32, this id becomes the one before it
+assert torch.tensor(2**24 + 1).float() == 2**24  # as a float32, it's the id before
 
 # %% [markdown]
 r"""
