@@ -38,7 +38,7 @@ r"""
 ## 1 · Making tensors
 
 A **tensor** is an array of numbers, all of the same type, with any number of dimensions. There are several ways to make
-one, and they differ in which numbers the new tensor contains.
+one, and they differ in what they put into the new tensor.
 """
 
 # %% tags=["item-5"]
@@ -56,8 +56,8 @@ r"""
 `torch.empty` reserves memory and writes nothing to it, so the tensor contains whatever was there before. That's useful
 when you're about to fill it yourself, for instance with samples from a distribution that `randn` doesn't offer. A
 common choice for weights is the *truncated* normal distribution, whose tails are cut off so that no weight starts out
-huge. (The *standard deviation* of a distribution, `std`, says how far from the mean the numbers typically are; the
-`std` that you pass is that of the distribution before its tails are cut off.)
+huge. (The *standard deviation* of a distribution, `std`, says how far from the mean the numbers typically are. The
+`std` that you pass describes the distribution before its tails are cut off.)
 """
 
 # %% tags=["item-6"]
@@ -70,8 +70,8 @@ assert weights.abs().max() <= 3 * std
 # %% [markdown]
 r"""
 > **Trap: where is it cut off?** You may see `trunc_normal_(w, std=std, a=-3, b=3)` described as "truncated at three
-> standard deviations". It isn't: `a` and `b` are *values*. With `std = 0.02` this truncates at ±150 standard
-> deviations, which has no effect at all.
+> standard deviations". It isn't: `a` and `b` are *values*, not multiples of `std`. With `std = 0.02` this truncates at
+> ±150 standard deviations, which has no effect at all.
 
 **Predict.** Suppose we make that mistake with 256 × 256 weights. How many of them end up more than 3 standard
 deviations from zero? (A normal distribution has 99.73% of its samples within 3 standard deviations.)
@@ -86,7 +86,7 @@ beyond = (not_cut.abs() > 3 * std).sum().item()
 reconcile("weights beyond 3 standard deviations", guess, beyond, f"of {not_cut.numel():,}")
 
 assert 3 / std == 150  # the truncation, in standard deviations
-share = math.erfc(3 / math.sqrt(2))  # of a normal's samples lie beyond 3 standard deviations
+share = math.erfc(3 / math.sqrt(2))  # of a normal distribution beyond 3 standard deviations
 assert round(share, 4) == 0.0027 and round(share * 256 * 256) == 177
 assert 100 < beyond < 260  # we expect 177
 
@@ -130,10 +130,8 @@ reconcile("one feed-forward matrix of GPT-3", guess, matrix_bytes, "B")
 
 assert matrix.shape == (49_152, 12_288) and matrix_bytes == 2_415_919_104
 print(format_bytes(matrix_bytes))
-assert round(matrix_bytes / 2**30, 2) == 2.25  # GiB: what nvidia-smi counts in
-assert (
-    round(matrix_bytes / 10**9, 2) == 2.42
-)  # GB: powers of ten, what bandwidths and file sizes are given in
+assert round(matrix_bytes / 2**30, 2) == 2.25  # GiB: powers of two, like nvidia-smi's MiB
+assert round(matrix_bytes / 10**9, 2) == 2.42  # GB: powers of ten, as for bandwidths
 
 # %% [markdown]
 r"""
@@ -167,9 +165,9 @@ r"""
 <details><summary>Hint 2</summary>The two methods are in the cell under <i>Counting bytes</i>; multiply what they return. Where <code>dtype</code> is given, its size takes the place of <code>x.element_size()</code>.</details>
 
 **Why it matters.** Every memory budget in this course, up to a 70-billion-parameter model on a thousand cards, is a sum
-of such terms: a number of elements times the bytes of one. The dtype decides the second factor, so no size means much
-without it. You may read, for instance, that the training data of LLaMA, Meta's 2023 model, takes 2.8 TB. That's true of
-its 1.4 trillion tokens if each of them is stored as a 16-bit integer.
+of such terms: a number of elements times the bytes per element. The dtype decides the second factor, so no size means
+much without it. You may read, for instance, that the training data of LLaMA, Meta's 2023 model, takes 2.8 TB. That's
+true if each of its 1.4 trillion tokens is stored as a 16-bit integer.
 """
 
 # %% tags=["item-101"]
@@ -185,9 +183,10 @@ r"""
 > **Trap: GB or GiB?** GPT-3's matrix above takes 2.42 GB, or 2.25 GiB. Stanford's CS336
 > ([2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py)) says "2.3 GB". That number is
 > 2,304 MiB (1 MiB is $2^{20}$ bytes) divided by 1,000, which gives neither GB nor GiB. (To get GiB, divide by 1,024.)
-> Always write the unit, and check the order of magnitude as well. Suppose you read "2.3 GB" for a 2,048 × 8,192 matrix:
-> no mix-up of units explains that, since the matrix takes 64 MiB, less than a thirtieth of it. Labels, too, are only
-> approximate: for an "80 GB" H100, the command `nvidia-smi` reports 81,559 MiB, which is 85.5 GB.
+> Always write the unit, and check the order of magnitude as well. Suppose you read "2.3 GB" for a 2,048 × 8,192 matrix
+> in `float32`. No mix-up of units explains that, since the matrix takes 64 MiB, less than 3% of 2.3 GB. The sizes that
+> makers advertise are only approximate, too: for an "80 GB" H100, the command `nvidia-smi` reports 81,559 MiB, which is
+> 85.5 GB.
 """
 
 # %% tags=["error-6", "error-24"]
@@ -213,7 +212,7 @@ memory or of a connection is the number of bytes per second that it can move.
 r"""
 ```mermaid
 flowchart LR
-  accTitle: The way from disk to a GPU's cores
+  accTitle: The path from disk to a GPU's cores
   accDescr: Data passes from disk through the memory of the CPU and a narrow link to the memory of the GPU, which feeds its cores at terabytes a second.
   D[(disk)] --> R["CPU memory<br/>tens to hundreds of GB/s"]
   R -- "PCIe 5 ×16: up to 64 GB/s each way" --> H["GPU memory<br/>H100 SXM: 80 GB"]
@@ -243,8 +242,8 @@ watch the memory as we do both. The matrices `y` and `z` below are 32 × 32, in 
 32 · 4 = 8,192 bytes.
 
 **Predict.** The next cell makes `y` directly on the device. Then PyTorch evaluates `z = (y + moved) * 2` one operation
-at a time (`moved` is `x.to(device)`). While PyTorch does so, how many bytes do `y` and the tensors that this line makes
-take together, at most? Don't count `moved`.
+at a time (`moved` is `x.to(device)`). Count the bytes of `y` and of the tensors that this line makes, but not those of
+`moved`: what's the most in use at any moment?
 """
 
 # %%
@@ -302,7 +301,7 @@ Write `bytes_copied(x, device, dtype)`. It returns how many bytes of *new* memor
 `.to` returns `x` itself; otherwise enough for every element of `x`, since the copy stores each one separately even
 where `x` is a view that repeats a row. Work it out without making that copy or another tensor of its size, since
 `device` may be one that this machine doesn't have. Like `x.device`, the argument `device` includes the card's index
-(`cuda:0`). If it's `meta`, `x` is already there, and `dtype` is its own.
+(`cuda:0`). If `device` is `meta`, then `x` is on it already, and `dtype` is the dtype of `x`.
 """
 
 
@@ -345,15 +344,15 @@ r"""
 ### What a copy costs
 
 A copy's time has two parts. The **latency** is the fixed time before the first byte arrives, however small the copy is.
-(On a CPU, that's mostly what PyTorch needs to start an operation.) After that, the time grows in proportion to the
+(On a CPU, that's mostly the time PyTorch needs to start an operation.) After that, the time grows in proportion to the
 bytes:
 
 $$\text{seconds} = \text{latency} + \text{bytes} / \text{bandwidth}$$
 
-Let's measure it. If you have a GPU, we copy blocks of 4 KiB (1 KiB is $2^{10}$ bytes) to 64 MiB from the CPU's memory
-to the GPU's. Otherwise we copy blocks of 64 bytes to 1 MiB from one place in the CPU's memory to another. Blocks that
-small stay in the CPU's cache. (A **cache** is a small, fast memory on the chip that keeps copies of recently used
-data.)
+Let's measure it. If you have a GPU, we copy blocks from the CPU's memory to the GPU's, in sizes from 4 KiB (1 KiB is
+$2^{10}$ bytes) up to 64 MiB. Otherwise we copy them from one place in the CPU's memory to another, in sizes from 64
+bytes up to 1 MiB. Blocks that small stay in the CPU's cache. (A **cache** is a small, fast memory on the chip that
+keeps copies of recently used data.)
 
 **Predict.** The largest copy has 16,384 times as many bytes as the smallest. What's the ratio of their times? (For
 copies to a GPU, assume a latency of 10 µs and $10^{10}$ B/s. That's less than the link can carry; the section *Cheaper
@@ -368,7 +367,7 @@ smallest = 12 if devices.on_gpu(device) else 6
 copy_sizes = [2**p for p in range(smallest, smallest + 16, 2)]  # bytes
 copy_seconds = []
 threads = torch.get_num_threads()
-torch.set_num_threads(1)  # a second thread waits whenever something else runs on its core
+torch.set_num_threads(1)  # with several threads, the copy waits for the slowest
 for size in copy_sizes:
     origin = torch.randint(0, 255, (size,), dtype=torch.uint8)
     target = torch.zeros(size, dtype=torch.uint8, device=device)
@@ -439,8 +438,8 @@ a program.
 """
 
 # %% tags=["timed"]
-# Your function, applied to the measurements above. (On a CPU without the
-# largest copy, which may not fit in a fast cache.)
+# Your function, applied to the measurements above. (On a CPU we leave out
+# the largest copy, which may not fit in a fast cache.)
 fitted = slice(None) if devices.on_gpu(device) else slice(7)
 latency, bandwidth = copy_cost(copy_sizes[fitted], copy_seconds[fitted])
 print(f"latency {readable(latency, 's')}, bandwidth {readable(bandwidth, 'B/s')}")
@@ -549,8 +548,8 @@ r"""
 ## 4 · Elementwise operations
 
 You now know how much memory tensors take and what it costs to move them. What are they for? In this section and the
-next two, you'll write three operations that Transformers, the usual kind of language model, are built from: a
-normalization, a mask, and a linear layer.
+next two, you'll write three parts of a Transformer, the usual kind of language model: a normalization, a mask, and a
+linear layer.
 
 An **elementwise** operation acts on each element alone, or on the corresponding elements of two tensors of the same
 shape. Each operation below makes a new tensor.
@@ -588,17 +587,18 @@ assert torch.equal(x / lost, torch.tensor([[1 / 3, 2 / 7], [3 / 3, 4 / 7]]))
 r"""
 ### Exercise 1.4 · Root mean square normalization &nbsp; ★★☆ &nbsp; 10 minutes
 
-Many language models, Llama among them, normalize the vectors that pass through them by their *root mean square*: they
-divide each vector along the last dimension by $\sqrt{\tfrac{1}{d}\sum_i x_i^2 + \varepsilon}$, where $d$ is the length
-of the last dimension. The small $\varepsilon$ under the root keeps a vector of zeros from becoming NaN (*not a number*,
-the result of 0 / 0; lecture 02 says more).
+Many language models, Llama among them, normalize their intermediate vectors by the *root mean square*: they divide each
+vector along the last dimension by $\sqrt{\tfrac{1}{d}\sum_i x_i^2 + \varepsilon}$, where $d$ is the length of the last
+dimension. The small $\varepsilon$ under the root keeps a vector of zeros from becoming NaN (*not a number*, the result
+of 0 / 0; lecture 02 says more).
 
-Write `rms_normalize(x, eps)` for any number of leading dimensions, including none, each of any size, including 0; by
-default `eps` is 1e-6. Don't change `x`. The result has the dtype of `x`, whether you compute in that dtype or in
-float32. Training will send gradients back through it, so compute it with PyTorch's operations only. You may assume that
-a vector's squares and their sum are never too large for the dtype of `x`. PyTorch already has this function
-(`rms_norm`); here you write your own. (`Float[Tensor, "... d"]` is a type annotation for the reader: it stands for a
-tensor of floats with a last dimension called d and any dimensions in front of it.)
+Write `rms_normalize(x, eps)`. In front of the last dimension `x` may have any number of *leading* dimensions, including
+none, and each may have any size, including 0. By default `eps` is 1e-6. Don't change `x`. The result has the dtype of
+`x`, whether you compute in that dtype or in float32. Training will send gradients back through it, so compute it with
+PyTorch's operations only. You may assume that a vector's squares and their sum are never too large for the dtype of
+`x`. PyTorch already has this function (`rms_norm`); here you write your own. (`Float[Tensor, "... d"]` is a type
+annotation for the reader: it stands for a tensor of floats whose last dimension is called d, with any leading
+dimensions.)
 """
 
 
@@ -741,7 +741,7 @@ for t in (256, 1_024, 4_096):
     needed, near = causal_mask(t).sum().item(), causal_mask(t, window=256).sum().item()
     assert needed == t * (t + 1) // 2 and near == 256 * t - 256 * 255 // 2
     print(
-        f"{t:5,} tokens: {needed / t**2:4.0%} of the entries, with a window of 256 {near / t**2:4.0%}"
+        f"{t:5,} tokens: {needed / t**2:4.0%} of the entries; with a window of 256, {near / t**2:.0%}"
     )
 
 # %% [markdown]
@@ -821,7 +821,7 @@ apart = timing.benchmark(
     min_seconds=0.1,
 )
 print(
-    f"1,024 vectors take {apart.median / together.median:.0f} times as long one after the other as all at once"
+    f"one at a time, 1,024 vectors take {apart.median / together.median:.0f} times as long as all at once"
 )
 
 # %% [markdown]
@@ -901,9 +901,9 @@ for way, rate in rates.items():
 
 # %% [markdown]
 r"""
-So here's the answer to the opening question, for GPT-3: the picture shows how many cards its weights fill at two bytes
-each. Two thirds of the weights are in the feed-forward blocks. Moving them all takes 5.5 seconds over PCIe, at 64 GB/s,
-but only a tenth of a second at the bandwidth of an H100's own memory.
+So here's the answer to the opening question, for GPT-3. At two bytes each, its weights fill as many cards as you see in
+the picture, and two thirds of the weights are in the feed-forward blocks. Moving all the weights takes 5.5 seconds over
+PCIe, at 64 GB/s, but only a tenth of a second at the bandwidth of an H100's own memory.
 
 ## Takeaways
 

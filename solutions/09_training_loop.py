@@ -196,7 +196,7 @@ except ValueError as refusal:
 
 # %% [markdown]
 r"""
-NumPy doesn't count the pages of the file that were touched. They're in memory too, but they belong to the operating
+That count leaves out the pages of the file that were touched. They're in memory too, but they belong to the operating
 system, which shares them among processes and can free them when it needs the memory.
 
 *Try it yourself:* open `many.npy`, the file of $2^{24}$ tokens from above, in mode `"c"`, *copy on write*, and write to
@@ -224,7 +224,7 @@ def write_tokens(path: Path, tokens: list[int], vocab_size: int) -> None:
 
 
 def open_tokens(path: Path, vocab_size: int) -> NDArray[Any]:
-    """Map a file of ids, read-only. Raises ValueError if the dtype isn't vocab_size's."""
+    """Map a file of ids, read-only. Raises ValueError if vocab_size calls for another dtype."""
     ### BEGIN SOLUTION
     wanted = np.min_scalar_type(vocab_size - 1)
     tokens: NDArray[Any] = np.load(path, mmap_mode="r")
@@ -325,8 +325,8 @@ r"""
 A text of $N$ tokens has $N - T$ windows, starting at $0, \dots, N - T - 1$.
 
 > **Trap: four mistakes and a risk.** Here's the kind of function you may find in lecture notes. It runs, and its result
-> looks like a batch. Four things are wrong with it (two of them you can only see by calling it as a model would), and a
-fifth is risky. Find what you can, then open the folded cell below > it, which shows the four.
+> looks like a batch. Four things are wrong with it (two show only when you call it and pass the result to a model),
+> and a fifth is risky. Find what you can, then open the folded cell below it, which shows the four.
 """
 
 
@@ -344,12 +344,12 @@ message = str(caught[0].message).split(" (")[0]
 
 # 1. Only inputs: what should the model predict at the last position?
 assert drawn.shape == (500, 4)
-# 2. Without targets, a window may begin at 8. randint leaves its upper end out.
+# 2. Without targets, a window may begin at 8, but randint excludes its upper bound.
 assert drawn[:, 0].long().max() == 107 and not (drawn == 111).any()  # never the last token
 # 3. A list of arrays is converted number by number.
 assert "extremely slow" in message
 print(message)
-# 4. It keeps 16 bits, and an embedding looks up int32 or int64 only.
+# 4. The ids stay uint16, but an embedding accepts only int32 and int64.
 assert drawn.dtype == torch.uint16
 for ids_of_another_type in (drawn, drawn.float()):
     try:
@@ -357,7 +357,7 @@ for ids_of_another_type in (drawn, drawn.float()):
         raise AssertionError(f"an embedding accepted {ids_of_another_type.dtype}")
     except RuntimeError as error:
         print(str(error).split(";")[0])
-assert torch.tensor(2**24 + 1).float() == 2**24  # as a float32, this id is its neighbor
+assert torch.tensor(2**24 + 1).float() == 2**24  # as a float32, it's the id before
 
 # %% [markdown]
 r"""
@@ -413,7 +413,7 @@ r"""
 **Why it matters.** With an off-by-one error here, the model silently learns the wrong thing: if the targets equal the
 inputs, the loss goes to zero, and the model has only learned to copy.
 
-Don't train a model that you'll use on the whole text. (In this lecture we do, since we only compare runs with each
+Don't train on the whole text if you'll use the model. (In this lecture we do, since we only compare runs with each
 other.) A **validation set** is a set of examples that the model isn't trained on, and the **validation loss** is the
 model's loss on them. It shows whether the model has learned something general. (**Overfitting** means that a model fits
 its training examples but not others.)
@@ -465,7 +465,7 @@ print(
 )
 
 assert bytes_moved == 524_288 and inputs.numel() * 8 == 262_144
-assert 256 * 3 * 224 * 224 * 4 == 154_140_672  # a batch of pictures, see below
+assert 256 * 3 * 224 * 224 * 4 == 154_140_672  # a batch of images, see below
 assert f"{seconds_to_move / seconds_to_compute:.2%}" == "0.03%"
 
 # %% [markdown]
@@ -491,7 +491,7 @@ guess = None  # s, such as 0.123
 
 # %% tags=["item-76", "timed"]
 def prefetched(make: Callable[[], Any], count: int) -> Generator[Any, None, None]:
-    """make(), count times; the next one is made while the caller works on this one."""
+    """Yield the results of count calls of make; each is made while the caller uses the one before."""
     with ThreadPoolExecutor(max_workers=1) as worker:
         coming = worker.submit(make)
         for left in range(count, 0, -1):
@@ -575,7 +575,7 @@ a = torch.rand(3)
 torch.manual_seed(7)
 torch.rand(1)  # one number drawn in between, by a new dropout layer, say
 b = torch.rand(3)
-assert not torch.equal(a, b) and torch.equal(a[1:], b[:2])  # everything after it has moved
+assert not torch.equal(a, b) and torch.equal(a[1:], b[:2])  # everything after it is shifted
 
 own = torch.Generator().manual_seed(7)
 torch.manual_seed(8)
@@ -630,8 +630,7 @@ r"""
   order, while the same number gives the same bits on every run.
 - *Atomic additions on a GPU.* In some operations (`index_add_`, `scatter_add_`, the backward passes of `gather` and
   `index_select`) thousands of threads add to the same memory location. Each addition is *atomic* (no other can
-  interrupt it), but they're done in the order in which they happen to arrive. Then two runs on the same card may
-  differ.
+  interrupt it), but they're done in the order in which they happen to arrive, so two runs on the same card may differ.
 - *Another machine or device, or another version* of a library, may use a different algorithm, and so a different order.
 """
 
@@ -660,7 +659,7 @@ if device.type == "cuda":
         torch.zeros(1, device=device).index_add_(0, one_place, many_numbers).item()
         for _ in range(10)
     }
-    print(f"index_add_ on the GPU, ten times the same: {len(arrivals)} different sums")
+    print(f"index_add_ on the GPU, repeated ten times: {len(arrivals)} different sums")
 
 # %% [markdown]
 r"""
@@ -708,14 +707,14 @@ Write `seeded(seed)`, which returns a **context manager**: an object that you pu
 - Inside the block, each of the three global generators (Python's, NumPy's and PyTorch's) draws the same numbers as it
   would right after a call to its own seeding function with `seed`.
 - After the block, each continues as if there had been no block.
-- The same holds if the block ends with an error, or because you interrupt it (a `KeyboardInterrupt`). The error
-  propagates out of the block unchanged, including its cause.
+- The same holds if the block raises an error or you interrupt it (a `KeyboardInterrupt`). The error propagates out of
+  the block unchanged, including its cause.
 - Blocks can be nested: after the inner block, the outer one continues where it was.
 - `block = seeded(7)` alone changes no generator. The state restored later is the one found on entering `with block:`.
 
 `seed` is an integer from 0 to $2^{32} - 1$, the range that NumPy accepts. One call serves one block; for a second
-block, `seeded` is called again. The check looks at generators on the CPU only, but choose an approach that also
-restores those on GPUs.
+block, call `seeded` again. The check looks at generators on the CPU only, but choose an approach that also restores
+those on GPUs.
 
 Every generator has a function that returns its state and one that sets it. For PyTorch, the context manager
 `torch.random.fork_rng()` saves and restores the states for you: after a block `with torch.random.fork_rng():`, the
@@ -906,11 +905,11 @@ assert wrong == 4
 r"""
 ### Exercise 9.4 · One prediction per example &nbsp; ★☆☆ &nbsp; 5 minutes
 
-Write `example_loss(outputs, targets)`. `outputs` has the shape `[B]` or `[B, K]`: an example's prediction is its number,
-or the mean of its `K` numbers. If the shape of `targets` isn't `[B]`, for that same `B`, raise a `ValueError`; nothing
-may broadcast. Otherwise return the mean squared difference between predictions and targets, as a tensor of shape `[]`
-through which gradients reach `outputs`. Both tensors have the same dtype, float32 or float64, and all sizes of
-`outputs` are at least 1.
+Write `example_loss(outputs, targets)`. `outputs` has the shape `[B]` or `[B, K]`: an example's prediction is its
+number, or the mean of its `K` numbers. If the shape of `targets` isn't `[B]`, for that same `B`, raise a `ValueError`;
+nothing may broadcast. Otherwise return the mean squared difference between predictions and targets, as a tensor of
+shape `[]` through which gradients reach `outputs`. Both tensors have the same dtype, float32 or float64, and all sizes
+of `outputs` are at least 1.
 """
 
 
@@ -988,7 +987,8 @@ because Python has to wait for the number. If you keep an older checkpoint, it's
 ### Exercise 9.5 · The training loop &nbsp; ★★☆ &nbsp; essential &nbsp; 12 minutes
 
 Write `train(model, optimizer, next_batch, loss_fn, lr_at, steps)`, and use every argument. All parameters in
-`optimizer` belong to `model`, which is in training mode and stays in it. For each number in `steps` (a `range`, which needn't start at 0):
+`optimizer` belong to `model`, which is in training mode and stays that way. For each number in `steps` (a `range`,
+which needn't start at 0):
 
 1. set the learning rate of *every* parameter group of `optimizer` to `lr_at(step)`;
 2. call `next_batch()` once; it returns inputs and targets;
@@ -1049,11 +1049,13 @@ To see the effect of the *learning rate*, we use a case that can be solved on pa
 weights and answers $y = x \cdot w^*$. A student of the same form starts at zero, sees $B$ random inputs $x$ per step
 with the teacher's answers, and learns by plain SGD. Each entry of $x$ is drawn from a standard normal distribution and
 the loss is the mean squared error, so the expected loss is the squared distance between the student's weights $w$ and
-the teacher's, $|w - w^*|^2$. A step with learning rate $\eta$ multiplies that squared distance, on average, by the
-following factor. (To derive it, write the new $w - w^*$ as the old one minus $\eta$ times the gradient, and expand its
-squared length; for a standard normal $x$, $x x^\top x x^\top$ is on average $D + 2$ times the identity.)
+the teacher's, $|w - w^*|^2$. On average, a step with learning rate $\eta$ multiplies that squared distance by the
+factor
 
 $$q = 1 - 4\eta + 4\eta^2 \left(1 + \frac{D + 1}{B}\right).$$
+
+(To derive it, write the new $w - w^*$ as the old one minus $\eta$ times the gradient, and expand its squared length;
+for a standard normal $x$, $x x^\top x x^\top$ is on average $D + 2$ times the identity.)
 
 The term $-4\eta$ is the progress. The last term is the cost of overshooting, and its part $\frac{D + 1}{B}$ is the cost
 of noise: each step goes in a direction estimated from only $B$ examples. With $D + 1 = B$, the factor becomes
@@ -1174,7 +1176,7 @@ check("warmup_cosine")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>There are two cases. In the warm-up, <code>peak</code> is divided into <code>warmup</code> equal parts: step 0 gets one of them, and step 1 gets two.</details>
+<details><summary>Hint 1</summary>Begin with the warm-up: there <code>peak</code> is divided into <code>warmup</code> equal parts: step 0 gets one of them, and step 1 gets two.</details>
 <details><summary>Hint 2</summary><code>min(p, 1.0)</code> keeps the cosine from going up again: at 1 it gives exactly <code>floor</code>.</details>
 
 **Why it matters.** GPT-3, Llama 2 and Llama 3 were all trained with a warm-up and a cosine schedule, according to their
@@ -1282,7 +1284,7 @@ $\ln 256 \approx 5.5$. Two other numbers say the same thing in other units. The 
 number of equally likely choices that would give this loss: here about 256 at first. **Bits per byte** is the loss with
 base-2 logarithms, divided by the average number of bytes per token (here one): $5.5 / \ln 2 \approx 8$.
 
-Now, where does the time of a step go? A **profiler** records when each operation of a program begins and ends.
+Now, where does a step's time go? A **profiler** records when each operation of a program begins and ends.
 `torch.profiler.profile` does this for everything that PyTorch runs in its `with` block. It automatically labels
 PyTorch's operations (which it calls *operators*), the backward pass and the optimizer; `record_function` labels other
 parts of your program.
@@ -1291,7 +1293,7 @@ Each of the two linear layers needs one matrix product in the forward pass and t
 products do all the FLOPs that lecture 06 counts. The rest (looking up vectors, GELU, dropout, softmax, AdamW) isn't
 counted.
 
-**Predict.** What percentage of the time of a step do the six products take?
+**Predict.** What percentage of a step's time do the six products take?
 """
 
 # %%
@@ -1303,7 +1305,7 @@ os.environ["KINETO_LOG_LEVEL"] = "99"  # no messages of the profiler's own
 from torch.profiler import ProfilerActivity, profile, record_function
 
 
-class Labelled(nn.Module):
+class Labeled(nn.Module):
     """A model whose forward pass has a label in the profile."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -1316,7 +1318,7 @@ class Labelled(nn.Module):
 
 
 def profiled(count: int) -> profile:
-    """The profile of this many steps of your training loop, after three steps to warm up."""
+    """The profile of this many steps of your training loop, after three warm-up steps."""
     model, optimizer, generator = new_run(0)
 
     def next_batch() -> tuple[Tensor, Tensor]:
@@ -1327,11 +1329,11 @@ def profiled(count: int) -> profile:
         with record_function("loss"):
             return next_byte_loss(scores, targets)
 
-    labelled = Labelled(model)
-    train(labelled, optimizer, next_batch, loss_fn, lr_at, range(3))
+    labeled = Labeled(model)
+    train(labeled, optimizer, next_batch, loss_fn, lr_at, range(3))
     recorded = profile(activities=[ProfilerActivity.CPU], acc_events=True)
     with recorded as trace, record_function("training"):
-        train(labelled, optimizer, next_batch, loss_fn, lr_at, range(count))
+        train(labeled, optimizer, next_batch, loss_fn, lr_at, range(count))
     return trace
 
 
@@ -1367,11 +1369,11 @@ assert sum(row.count for row in products) == 6 * profiled_steps
 
 # %% [markdown]
 r"""
-Read a profile like this from the top. The first table has the parts of your own loop. If `batch` takes much of the
-step, you need section 3; if it doesn't, overlapping can't help. The second table has the operators, with the time spent
-in each operator itself, not counting the operators that it called. `mm` and `addmm` are the products (`addmm` also adds
-the bias). Look for operators that take time without doing any FLOPs. One of them is `bernoulli_`, which draws dropout's
-mask: it needs a random number for each of the 131,072 hidden activations of a batch.
+Read a profile like this from the top. The first table has the parts of your own loop. If `batch` takes a large part of
+the step, you need section 3; if it doesn't, overlapping can't help. The second table has the operators, with the time
+spent in each operator itself, not counting the operators that it called. `mm` and `addmm` are the products (`addmm`
+also adds the bias). Look for operators that take time without doing any FLOPs. One of them is `bernoulli_`, which draws
+dropout's mask: it needs a random number for each of the 131,072 hidden activations of a batch.
 
 *Try it yourself:* profile the model without dropout (`nn.Dropout(0.0)`). How much shorter is a step?
 """
@@ -1397,7 +1399,7 @@ pytorch.org/memory_viz.)
 
 # %% tags=["timed"]
 def recorded_step() -> list[Block]:
-    """The blocks that the allocator of the GPU hands out in a step, after one to warm up."""
+    """The blocks that the GPU's allocator hands out in a step, after a warm-up step."""
     model, optimizer, generator = new_run(0)
     model.to(device)
 
@@ -1425,9 +1427,7 @@ if device.type == "cuda":
     logits = 4 * 16 * 64 * 256  # float32, batch, context, bytes
     assert any(block.nbytes == logits for block in recorded)
 else:
-    print(
-        "On an NVIDIA GPU, this cell lists the blocks at the peak of a step, and their lines."
-    )
+    print("On an NVIDIA GPU, this cell lists the largest blocks at the peak of a step.")
 
 # %% [markdown]
 r"""
@@ -1450,7 +1450,8 @@ Let's find out. We save the run after 20 of 40 steps, load everything except one
 as a new process would, and count how many of the next 20 losses equal those of the run that never stopped. (We stop
 counting at the first one that differs.)
 
-**Predict.** If only the optimizer's state (for AdamW, the two averages of lecture 08) is forgotten, how many of the 20 losses are right, to the last bit?
+**Predict.** If we forget only the optimizer's state (for AdamW, the two averages of lecture 08), how many of the 20
+losses are right, to the last bit?
 """
 
 # %%
@@ -1508,8 +1509,8 @@ above; "all but the model" restores only the weights.)
 
 So a checkpoint must contain the *model, the optimizer, the step, the generators, and the position in the data* (for us,
 the state of the batches' own generator). If your run has a scheduler, a loss scaler (lecture 10) or a running average
-of the weights, save those too. To check that you did, compare several losses: the
-first one after a resume is computed *before* the first update, so it doesn't depend on the optimizer.
+of the weights, save those too. To check that you did, compare several losses: the first one after a resume is computed
+*before* the first update, so it doesn't depend on the optimizer.
 
 (The cell above uses `copy.deepcopy` because a `state_dict` holds the *same* tensors as the model, as you saw in lecture
 07. If you save it to disk, you don't need a copy.)
@@ -1528,7 +1529,7 @@ assert torch.load(path)["step"] == 20
 
 buffer = io.BytesIO()
 torch.save({"step": 40, "model": model.state_dict()}, buffer)
-path.write_bytes(buffer.getvalue()[: buffer.tell() // 2])  # the power fails half-way through
+path.write_bytes(buffer.getvalue()[: buffer.tell() // 2])  # the power fails halfway through
 try:
     torch.load(path)
     raise AssertionError("half a checkpoint was loaded")
@@ -1550,8 +1551,8 @@ same folder, because another one might be on a different file system, and a rena
 
 Write two functions. `save_checkpoint(path, model, optimizer, step, generator)` writes everything that the run needs to
 continue: the model, the optimizer, the number of the next step, the state of `generator` (which draws the batches) and
-of PyTorch's global generator on the CPU (which draws the masks of dropout). If writing fails, the error is passed on,
-and what was at `path` stays as it was: write the new file under another name in the same folder, then rename it. Once a
+of PyTorch's global generator on the CPU (which draws dropout's masks). If writing fails, the error is passed on, and
+what was at `path` stays as it was: write the new file under another name in the same folder, then rename it. Once a
 file exists at `path`, there must be one at all times from then on. After a successful save, the folder holds no other
 file whose name begins with `path.name`, not even one from an earlier save that failed or was interrupted. All files
 with other names stay. `load_checkpoint(path, model, optimizer, generator)` restores the model, the optimizer and both
@@ -1610,8 +1611,8 @@ uninterrupted run only if each resume is exact.
 
 ### What a checkpoint costs, and how often to save one (optional)
 
-**Predict.** `NextByte` has 63,872 parameters in float32, and AdamW keeps two numbers for each. How many bytes does
-a checkpoint take *per parameter*?
+**Predict.** `NextByte` has 63,872 parameters in float32, and AdamW keeps two numbers for each. How many bytes does a
+checkpoint take *per parameter*?
 """
 
 # %%
@@ -1636,9 +1637,9 @@ r"""
 a single disk, at 2 GB/s, takes seven minutes.
 
 So you can't save after every step. But you shouldn't save too rarely either, because a failure destroys all the work
-since the last checkpoint, which is half an interval's on average. Suppose that saving takes $\delta$ seconds, failures
-are $M$ seconds apart on average, and you save every $\tau$ seconds. As long as $\delta$ is much shorter than $\tau$,
-and $\tau$ than $M$, the fraction of time lost is about
+since the last checkpoint: on average, half an interval. Suppose that saving takes $\delta$ seconds, failures are $M$
+seconds apart on average, and you save every $\tau$ seconds. As long as $\delta$ is much shorter than $\tau$, and $\tau$
+much shorter than $M$, the fraction of time lost is about
 
 $$\frac{\delta}{\tau} + \frac{\tau}{2M}, \qquad\text{smallest at}\quad \tau = \sqrt{2\,\delta M}$$
 
@@ -1791,7 +1792,7 @@ def process(
     return losses, model
 
 
-for old in ("whole.pt", "power_failure.pt"):  # of an earlier run of this cell
+for old in ("whole.pt", "power_failure.pt"):  # left by an earlier run of this cell
     (folder / old).unlink(missing_ok=True)
 never_stopped, model_whole = process(folder / "whole.pt", seed=0)
 before_failure, _ = process(folder / "power_failure.pt", seed=0, power_fails_in=75)
@@ -1827,8 +1828,8 @@ plots.show(
 # %% [markdown]
 r"""
 Pulling the plug cost the time of the steps since the last checkpoint, and nothing else: the seam doesn't show in the
-plot, in the weights, or in any bit. So here's the answer to our question: a run must remember *everything that its
-next step depends on*, and write it down *completely or not at all*.
+plot, in the weights, or in any bit. So here's the answer to our question: a run must remember *everything that its next
+step depends on*, and write it down *completely or not at all*.
 
 If you move the checkpoint to another machine, the run continues correctly, but the last digits of its losses may
 differ, because the additions may be done in a different order (section 4).

@@ -26,7 +26,7 @@ def products(student, x, w, b):
 
     with Count():
         y = student.batched_linear(x, w, b)
-    return {"products of matrices": len(made), "sums by hand": len(summed), "shape": list(y.shape)}
+    return {"matrix products": len(made), "sums by hand": len(summed), "shape": list(y.shape)}
 
 
 def look(student, x, w, b, requires_grad):
@@ -38,7 +38,7 @@ def look(student, x, w, b, requires_grad):
     return {
         "dtype of the result": str(y.dtype),
         "sum of the result": y.sum().item(),
-        "x, w and b are as they were": [bool((t == old).all()) for t, old in zip(arguments, before, strict=True)],
+        "x, w and b are unchanged": [bool((t == old).all()) for t, old in zip(arguments, before, strict=True)],
         "gradients of x, w and b": [t.grad if t.is_leaf else None for t in arguments],
     }
 
@@ -155,7 +155,7 @@ exercise.requirement(
         "no vectors": given(torch.zeros(0, 3), torch.ones(3, 2), torch.ones(2), [True, True, True]),
     },
     domain=numbers(),
-    hint="Make a new tensor with PyTorch's operations: an operation that ends in _ writes into a tensor of the caller's.",
+    hint="Make a new tensor with PyTorch's operations: an operation that ends in _ modifies the caller's tensor.",
 )
 
 exercise.mistake("b isn't added.", "x @ w + b → x @ w")
@@ -165,7 +165,7 @@ exercise.mistake(
     "w is transposed: its first dimension is the one that is summed over.",
     "x @ w + b → torch.nn.functional.linear(x, w, b)",
 )
-exercise.mistake("The order of a product matters: x comes first.", "x @ w + b → w @ x + b")
+exercise.mistake("The order of the factors matters: x comes first.", "x @ w + b → w @ x + b")
 exercise.mistake("* multiplies element by element; the layer takes the matrix product.", "x @ w + b → x * w + b")
 exercise.mistake("b is added to x before the product; it belongs to the result.", "x @ w + b → (x + b) @ w")
 exercise.mistake(
@@ -177,7 +177,7 @@ exercise.mistake(
     "x @ w + b → x.reshape(-1, x.shape[-1]) @ w + b",
 )
 exercise.mistake(
-    "The result of a single vector is a vector: no dimension is added, and none is taken away.",
+    "For a single vector the result is a vector: add no dimension and remove none.",
     "x @ w + b → torch.atleast_2d(x) @ w + b",
 )
 exercise.mistake("Leading dimensions of size 1 stay: the result is [..., d_out].", "x @ w + b → (x @ w + b).squeeze()")
@@ -188,7 +188,7 @@ exercise.mistake(
     "Your code works only if x has three dimensions.", "x @ w + b → torch.bmm(x, w.expand(x.shape[0], -1, -1)) + b"
 )
 exercise.mistake(
-    "The arguments belong to the caller: b += … writes into it.",
+    "The arguments belong to the caller: b += … changes the caller's b.",
     "x @ w + b → b.add_(x @ w) if b.numel() == 1 else x @ w + b",
 )
 exercise.mistake("The result has the dtype of the arguments.", "x @ w + b → (x.float() @ w.float()) + b.float()")
@@ -210,13 +210,13 @@ def batched_linear(x, w, b):
     return (x.unsqueeze(-1) * w).sum(-2) + b
 
 # %% mistake: without gradients
-# says: Under no_grad nothing is remembered for the backward pass: no gradient reaches the arguments.
+# says: Under no_grad PyTorch records nothing for the backward pass, so no gradient reaches the arguments.
 @torch.no_grad()
 def batched_linear(x, w, b):
     return x @ w + b
 
 # %% mistake: the last size inferred
-# says: If there are no vectors at all, -1 can't be inferred: give the last size.
+# says: If there are no vectors at all, reshape can't infer a size of -1: pass d_out itself.
 def batched_linear(x, w, b):
     return (x.reshape(-1, x.shape[-1]) @ w).reshape(*x.shape[:-1], -1) + b
 

@@ -54,7 +54,7 @@ def moved(student, shape, here, device, dtype, old_dtype=None):
 
     with Watch():
         size = student.bytes_copied(x, device, dtype)
-    return {"bytes": size, "x was copied to find out": any(copies)}
+    return {"bytes": size, "x was copied": any(copies)}
 
 
 def dtype_of(dtype):
@@ -113,10 +113,10 @@ exercise.requirement(
     domain=st.builds(zeros, sizes, any_of(*DTYPES), any_of(cpu, cuda, second), any_of(*DTYPES)).filter(
         lambda case: case.args[0].dtype != case.args[2]
     ),
-    hint="A copy has as many elements, but each of them takes as many bytes as the new dtype says.",
+    hint="The copy has as many elements as x, but each of them takes the bytes of the new dtype.",
 )
 exercise.requirement(
-    "another device, even one that isn't in this machine: all elements, and nothing is copied to find out",
+    "another device, even one that isn't in this machine: all elements, worked out without copying anything",
     points=0.5,
     probe=moved,
     visible=[

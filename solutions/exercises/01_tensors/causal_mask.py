@@ -64,37 +64,37 @@ exercise.requirement(
     hint="How far back is the farthest key? Try it with a window of 1.",
 )
 exercise.requirement(
-    "the entries are truth values, as masked_fill and where take them, in a new tensor each time",
+    "the entries are Booleans, which masked_fill and where require, in a new tensor each time",
     points=0.5,
     probe=kind,
     visible=[given(3, says="causal_mask(3)"), given(4, 2, says="causal_mask(4, 2)")],
     edges={"one token": given(1), "many": given(130), "with a wide window": given(3, 9)},
     domain=st.builds(given, st.integers(1, 60)) | windows(),
-    hint="The dtype is torch.bool, as masked_fill wants it; and each call makes a tensor of its own.",
+    hint="The dtype is torch.bool, which masked_fill requires, and each call makes a new tensor.",
 )
 
-numbers = "Your entries are numbers; masked_fill and where take truth values."
+numbers = "Your entries are numbers; masked_fill and where require Booleans."
 exercise.mistake("Your result is the transpose: query 0 would see the whole text, the future included.", "tril() → triu()")
 exercise.mistake("A token may see itself: the diagonal is True.", "tril() → tril(diagonal=-1)")
 exercise.mistake("It's the other way around: True means that the query may see the key.", "tril() → triu(diagonal=1)")
 exercise.mistake("Your code lets every query look one token ahead.", "tril() → tril(diagonal=1)")
 exercise.mistake("In your mask every query sees every key, including the future.", ".tril() → ")
-exercise.mistake("Your result is the diagonal alone: a query may see what came before, too.", "tril() → tril().triu()")
-exercise.mistake("The window is ignored: it is an argument, use it.", "window is not None → False")
+exercise.mistake("Your result is the diagonal alone; a query may also see the keys before it.", "tril() → tril().triu()")
+exercise.mistake("Your code ignores the argument window.", "window is not None → False")
 exercise.mistake("The token itself is one of the keys in its window: your mask has one too many.", "1 - window → -window")
 exercise.mistake("Your mask has one key too few in each window.", "1 - window → 2 - window")
 exercise.mistake("Your code cuts off the near keys and keeps the far ones.", "mask.triu(diagonal=1 - window) → mask.tril(diagonal=-window)")
-exercise.mistake("The window lies before the token, not after it: the other diagonal.", "mask.triu(diagonal=1 - window) → mask.triu(diagonal=window - 1)")
+exercise.mistake("The window lies before the token, not after it: use the other diagonal.", "mask.triu(diagonal=1 - window) → mask.triu(diagonal=window - 1)")
 exercise.mistake(numbers, "dtype=torch.bool → dtype=torch.int64")
 exercise.mistake(numbers, "dtype=torch.bool → dtype=torch.uint8")
 
 # %% mistake: floats
-# says: Your entries are numbers; masked_fill and where take truth values.
+# says: Your entries are numbers; masked_fill and where require Booleans.
 def causal_mask(t, window=None):
     return torch.tril(torch.ones(t, t)).triu(1 - (window or t))
 
 # %% mistake: to be added to scores
-# says: Your mask is to be added to scores: 0 where a query may see. The mask holds truth values, True where it may see.
+# says: Your mask is additive: 0 where a query may see. Return Booleans instead, True where it may see.
 def causal_mask(t, window=None):
     return torch.zeros(t, t).masked_fill(~torch.ones(t, t).tril().triu(1 - (window or t)).bool(), float("-inf"))
 
@@ -104,7 +104,7 @@ def causal_mask(t, window=None):
     return [[query - (window or t) < key <= query for key in range(t)] for query in range(t)]
 
 # %% mistake: a window where nothing is said
-# says: Without a window a query may see all that came before, however far back.
+# says: Without a window a query may see everything before it, however far back.
 def causal_mask(t, window=3):
     position = torch.arange(t)
     back = position[:, None] - position[None, :]

@@ -105,7 +105,7 @@ exercise.requirement(
         "a hundred": ask([k * 10**6 for k in range(1, 101)], [20.0 + k + (k * k) % 7 for k in range(1, 101)]),
     },
     domain=measured(),
-    hint="Every point counts: an error of a tenth of its time counts as much for a small copy as for a large one.",
+    hint="Every point counts: an error of 10% counts as much for a small copy as for a large one.",
 )
 exercise.requirement(
     "computed in float64: right even for large sizes that are close together",
@@ -124,9 +124,9 @@ exercise.requirement(
 
 exercise.mistake("This is ordinary least squares; each error should be relative to its copy's own time.",
                  "weight = 1 / y**2 → weight = torch.ones_like(y)")  # fmt: skip
-exercise.mistake("Divide each error by its time before you square it: your code divides the square by the time only once.",
+exercise.mistake("Divide each error by the copy's time before you square it; your code divides the square by the time only once.",
                  "1 / y**2 → 1 / y")  # fmt: skip
-exercise.mistake("Your code gives the slowest copies the most weight; an error is divided by its time.", "1 / y**2 → y**2")
+exercise.mistake("Your code gives the slowest copies the most weight; divide each error by the copy's time.", "1 / y**2 → y**2")
 exercise.mistake("Each error is relative to the copy's own time, not to its bytes.", "1 / y**2 → 1 / x.clamp(min=1) ** 2")
 exercise.mistake("The slope of the line is seconds per byte; the bandwidth is bytes per second.", "1 / slope.item() → slope.item()")
 exercise.mistake("The order is (latency, bandwidth).",

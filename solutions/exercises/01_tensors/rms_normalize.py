@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, shapes, tensors
 
-exercise = Exercise("Each vector is divided by a number of its own: the root of the mean of its squares, plus eps.")
+exercise = Exercise("Divide each vector by the square root of (the mean of its own squares, plus eps).")
 
 
 def look(student, x, eps, requires_grad):
@@ -25,9 +25,9 @@ def look(student, x, eps, requires_grad):
     return {
         "result": y.detach(),
         "dtype of the result": str(y.dtype),
-        "x is as it was": torch.equal(before, x.detach()),
+        "x is unchanged": torch.equal(before, x.detach()),
         "gradient of x": x.grad,
-        "ready made: rms_norm is called": "rms_norm" in called,
+        "PyTorch's rms_norm is called": "rms_norm" in called,
     }
 
 
@@ -112,7 +112,7 @@ exercise.requirement(
     hint="Where is eps in the formula, and what is its default?",
 )
 exercise.requirement(
-    "written out; x stays as it is, the result has its dtype, and gradients flow back to x",
+    "without calling rms_norm; x is unchanged, the result has its dtype, and gradients flow back to x",
     points=0.5,
     probe=look,
     rules={"result": 0.02, "gradient of x": 1e-4},
@@ -174,7 +174,7 @@ exercise.mistake(
     f"x.pow(2).{last} + eps → (x + eps).pow(2).{last}",
 )
 exercise.mistake("eps is missing: a vector of zeros becomes NaN.", "keepdim=True) + eps → keepdim=True)")
-exercise.mistake("eps is ignored: it is an argument, use it.", "keepdim=True) + eps → keepdim=True) + 1e-6")
+exercise.mistake("Your code ignores the argument eps.", "keepdim=True) + eps → keepdim=True) + 1e-6")
 exercise.mistake(
     "Your code uses eps as a lower limit; it's added to the mean of the squares.",
     f"x.pow(2).{last} + eps → x.pow(2).{last}.clamp(min=eps)",
@@ -190,7 +190,7 @@ exercise.mistake("The result has the dtype of x, not always float32.", "return x
 exercise.mistake("A detached tensor lets no gradient through.", "return x * → return x.detach() *")
 
 # %% mistake: without gradients
-# says: Under no_grad, and in NumPy, nothing is remembered for the backward pass: no gradient reaches x.
+# says: Under no_grad, and in NumPy, nothing is recorded for the backward pass, so no gradient reaches x.
 def rms_normalize(x, eps=1e-6):
     with torch.no_grad():
         return x * (x.pow(2).mean(dim=-1, keepdim=True) + eps).rsqrt()
@@ -209,7 +209,7 @@ def rms_normalize(x, eps=1e-6):
     return x
 
 # %% mistake: PyTorch's own
-# says: You called PyTorch's own function: write it out, from elementwise operations and a mean.
+# says: You called PyTorch's own function; use elementwise operations and a mean instead.
 def rms_normalize(x, eps=1e-6):
     return torch.nn.functional.rms_norm(x, x.shape[-1:], eps=eps)
 

@@ -48,7 +48,7 @@ def watched(student, x, dtype):
 
     with Watch():
         found = student.tensor_bytes(x, dtype)
-    return {"bytes": found, "as large a tensor was made": any(count >= x.numel() > 1 for count in made)}
+    return {"bytes": found, "a tensor of that size was made": any(count >= x.numel() > 1 for count in made)}
 
 
 @st.composite
@@ -124,7 +124,7 @@ exercise.requirement(
 )
 
 exercise.requirement(
-    "with a dtype: the bytes that they would take in it, and no such tensor is made to find out",
+    "with a dtype: the bytes that they would take in that dtype, without making such a tensor",
     points=0.25,
     probe=watched,
     visible=[
@@ -172,7 +172,7 @@ exercise.mistake(
     "x.numel() * x.element_size() → min(x.nbytes, x.untyped_storage().nbytes())",
 )
 exercise.mistake(
-    "finfo works only for floats; x may hold integers or truth values.",
+    "finfo works only for floats; x may hold integers or Booleans.",
     "x.element_size() → torch.finfo(x.dtype).bits // 8",
 )
 exercise.mistake(
@@ -180,7 +180,7 @@ exercise.mistake(
     "return x.numel() * x.element_size() → print(x.numel() * x.element_size())",
 )
 exercise.mistake(
-    "Return a number, not a text.", 'return x.numel() * x.element_size() → return f"{x.numel() * x.element_size()} B"'
+    "Return a number, not a string.", 'return x.numel() * x.element_size() → return f"{x.numel() * x.element_size()} B"'
 )
 exercise.mistake(
     "Return the number of bytes, not of kilobytes.",
@@ -192,8 +192,8 @@ exercise.mistake("A tensor with a dimension of size 0 has no elements, and takes
                  "x.numel() * x.element_size() → max(x.numel(), 1) * x.element_size()")  # fmt: skip
 exercise.mistake("If a dtype is given, that one counts, not the dtype of x.", "dtype.itemsize → x.element_size()")
 exercise.mistake("If a dtype is given, only that one counts.", "dtype.itemsize → (x.element_size() + dtype.itemsize)")
-exercise.mistake("Your code makes the tensor to find out; count its elements instead.", "x.numel() * dtype.itemsize → x.to(dtype).nbytes")
-exercise.mistake("Your code makes the tensor to find out; count its elements instead.",
+exercise.mistake("Don't make such a tensor: count the elements instead.", "x.numel() * dtype.itemsize → x.to(dtype).nbytes")
+exercise.mistake("Don't make such a tensor: count the elements instead.",
                  "x.numel() * dtype.itemsize → torch.empty(x.shape, dtype=dtype).nbytes")  # fmt: skip
 exercise.mistake("finfo works only for floats; the other dtype may be an integer type.",
                  "dtype.itemsize → torch.finfo(dtype).bits // 8")  # fmt: skip

@@ -121,14 +121,14 @@ exercise.mistake("Each example's prediction is the mean of its numbers, not thei
 exercise.mistake("Each example's prediction is the mean of its numbers, not the first of them.", f"{MEAN} → outputs[:, 0]")
 exercise.mistake("Each example's prediction is the mean of its numbers, not the largest.", f"{MEAN} → outputs.max(dim=1).values")
 exercise.mistake("No error was raised: targets of another shape broadcast silently.", "if targets.shape != predictions.shape → if False")
-exercise.mistake("Tensors with equally many numbers can differ in shape: [B] and [B, 1] broadcast to [B, B].",
+exercise.mistake("Tensors with the same number of elements can differ in shape: [B] and [B, 1] broadcast to [B, B].",
                  "targets.shape != predictions.shape → targets.numel() != predictions.numel()")  # fmt: skip
 exercise.mistake("The number of dimensions alone isn't the shape: a single target broadcasts to all examples.",
                  "targets.shape != predictions.shape → targets.ndim != predictions.ndim")  # fmt: skip
-exercise.mistake("The right error is a ValueError.", "raise ValueError → raise AssertionError")
-exercise.mistake("The errors are squared and then averaged, not the other way round.", f"{DIFFERENCE} → (predictions - targets).mean().square()")
+exercise.mistake("Raise a ValueError, not a different error.", "raise ValueError → raise AssertionError")
+exercise.mistake("The errors are squared and then averaged, not the other way around.", f"{DIFFERENCE} → (predictions - targets).mean().square()")
 exercise.mistake("The loss is the mean over the examples, not the sum.", f"{DIFFERENCE} → (predictions - targets).square().sum()")
-exercise.mistake("Square the errors; your code takes their magnitudes.", f"{DIFFERENCE} → (predictions - targets).abs().mean()")
+exercise.mistake("Square the errors; your code takes their absolute values.", f"{DIFFERENCE} → (predictions - targets).abs().mean()")
 exercise.mistake("The loss is the mean of the squares, without its root.", f"{DIFFERENCE} → {DIFFERENCE}.sqrt()")
 exercise.mistake("The loss is the mean of the squares, not half of it.", f"{DIFFERENCE} → {DIFFERENCE} / 2")
 exercise.mistake("Your result is one loss for each example; return their mean.", f"{DIFFERENCE} → (predictions - targets).square()")

@@ -40,9 +40,9 @@ def batches(student, count, dtype, batch, context, first=0, calls=1):
     return {
         "shapes of inputs and targets": [[list(s) for s in pair] for pair in sorted(found["shapes"])],
         "dtypes of inputs and targets": [list(pair) for pair in sorted(found["dtypes"])],
-        "ids that the text does not have": sorted(strange)[:5],
-        "from a token to the next in its row: places in the text": sorted(within)[:5],
-        "from a token to its target: places in the text": sorted(between, key=str)[:5],
+        "ids that aren't in the text": sorted(strange)[:5],
+        "distances in the text from a token to the next in its row": sorted(within)[:5],
+        "distances in the text from a token to its target": sorted(between, key=str)[:5],
     }
 
 
@@ -65,7 +65,7 @@ def chance(student, windows, context, batch, calls, long=False):
     return {
         "rows that begin at each place": [begins.count(n) for n in range(windows)],
         "rows that begin elsewhere": sum(not 0 <= n < windows for n in begins),
-        "rows that begin 0, 1, 2, … places after the row before (around the end)": [steps.count(n) for n in range(windows)],
+        "rows that begin 0, 1, 2, … places after the previous row (wrapping around)": [steps.count(n) for n in range(windows)],
     }
 
 
@@ -97,8 +97,8 @@ def sources(student, windows, context, batch):
     moved = [name for name, state in states.items() if state() != before[name]]
     return {
         "the same state gives the same batch": one == other,
-        "the second call gives another batch": one != later,
-        "global generators that moved": moved,
+        "the second call gives a different batch": one != later,
+        "global generators that were used": moved,
     }
 
 
@@ -148,12 +148,12 @@ def memory(student, count, batch, context, dtype="uint16", mapped=False):
             peak = getattr(asked, "bytes", 0) + tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-        return {"megabytes taken": round(peak / 1e6, 1), "shape of the inputs": list(inputs.shape)}
+        return {"megabytes allocated": round(peak / 1e6, 1), "shape of the inputs": list(inputs.shape)}
 
 
 FORM = ("shapes of inputs and targets", "dtypes of inputs and targets")
-PLACES = ("ids that the text does not have", "from a token to the next in its row: places in the text",
-          "from a token to its target: places in the text")  # fmt: skip
+PLACES = ("ids that aren't in the text", "distances in the text from a token to the next in its row",
+          "distances in the text from a token to its target")  # fmt: skip
 dtypes = any_of("uint8", "uint16", "uint32", "int64", "int32", "int16")
 
 
@@ -191,7 +191,7 @@ exercise.requirement(
         "signed": given(40, "int32", 3, 4),
     },
     domain=asked(),
-    hint="Two tensors of integers, as an embedding and cross_entropy take them; a row for each window.",
+    hint="Two int64 tensors, which an embedding and cross_entropy accept, with one row for each window.",
 )
 exercise.requirement(
     "each row is a window of tokens, and its targets are the window one token later",
@@ -217,7 +217,7 @@ exercise.requirement(
     "every window is equally likely, the last one too, and the rows are drawn independently",
     points=0.5,
     probe=chance,
-    band=("rows that begin at each place", "rows that begin 0, 1, 2, … places after the row before (around the end)"),
+    band=("rows that begin at each place", "rows that begin 0, 1, 2, … places after the previous row (wrapping around)"),
     visible=[
         given(5, 3, 2000, 1, says="get_batch(tokens, batch=2000, context=3, …) where there are 5 windows"),
         given(4, 2, 2, 600, says="600 calls of get_batch(tokens, batch=2, context=2, …) where there are 4 windows"),
@@ -236,8 +236,8 @@ exercise.requirement(
     points=0.25,
     probe=sources,
     visible=[
-        given(200, 4, 8, says="get_batch with two generators in the same state, and with one of them again: 200 windows"),
-        given(1, 4, 8, says="get_batch with two generators in the same state, and with one of them again: only one window"),
+        given(200, 4, 8, says="two calls of get_batch with generators in the same state, then one more with the first of them: 200 windows"),
+        given(1, 4, 8, says="two calls of get_batch with generators in the same state, then one more with the first of them: only one window"),
     ],
     edges={"a row": given(240, 4, 1), "one token": given(1, 1, 1), "long": given(100, 150, 5)},
     domain=st.builds(given, st.just(1) | st.integers(150, 200), st.integers(1, 40), st.integers(4, 8)),
@@ -267,7 +267,7 @@ exercise.requirement(
     "a call allocates no memory for the whole text",
     points=0.25,
     probe=memory,
-    bounds={"megabytes taken": (0, 0.2)},
+    bounds={"megabytes allocated": (0, 0.2)},
     visible=[
         given(500_000, 4, 8, says="get_batch(tokens, batch=4, context=8, …) of 500,000 tokens in uint16"),
         given(400_000, 2, 16, "uint16", True, says="get_batch(tokens, batch=2, context=16, …) of 400,000 tokens in a mapped file"),
@@ -290,14 +290,14 @@ exercise.mistake("That is one window too many: its last target would lie beyond 
 exercise.mistake("The last window is never drawn.", "torch.randint(windows, → torch.randint(max(windows - 1, 1),")
 exercise.mistake("The first window is never drawn.", f"starts = {draw} → starts = torch.randint(min(1, windows - 1), windows, (batch, 1), generator=generator)")
 exercise.mistake("The targets are the inputs themselves; they should be one token later.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1], rows[:, :-1]")
-exercise.mistake("It's the wrong way round: the targets come one token later.", "return rows[:, :-1], rows[:, 1:] → return rows[:, 1:], rows[:, :-1]")
+exercise.mistake("It's the wrong way around: the targets come one token later.", "return rows[:, :-1], rows[:, 1:] → return rows[:, 1:], rows[:, :-1]")
 exercise.mistake("torch.roll wraps around: the last target is the row's first token.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1], rows[:, :-1].roll(-1, 1)")
 exercise.mistake("Each position has a target, not only the last one.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1], rows[:, -1]")
-exercise.mistake("A window takes context + 1 tokens: one was lost.", "torch.arange(context + 1) → torch.arange(context)")
+exercise.mistake("A window takes context + 1 tokens; yours has one too few.", "torch.arange(context + 1) → torch.arange(context)")
 exercise.mistake("Each row is a window; your result is transposed.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1].T, rows[:, 1:].T")
-exercise.mistake("Each row is a window: neighbors in the text, in its order.", "starts + torch.arange(context + 1) → starts + 2 * torch.arange(context + 1) % (context + 1)")
+exercise.mistake("Each row is a window: consecutive tokens of the text, in order.", "starts + torch.arange(context + 1) → starts + 2 * torch.arange(context + 1) % (context + 1)")
 exercise.mistake("An embedding and cross_entropy take int64; your result has the file's dtype.", "].astype(np.int64) → ].copy()")
-exercise.mistake("An embedding takes int32, cross_entropy doesn't: use int64.", "].astype(np.int64) → ].astype(np.int32)")
+exercise.mistake("An embedding accepts int32, but cross_entropy doesn't: use int64.", "].astype(np.int64) → ].astype(np.int32)")
 exercise.mistake("Ids are integers; your result contains floats.", "].astype(np.int64) → ].astype(np.float64)")
 exercise.mistake("Ids of 16 bits don't fit into int16: large ones became negative.", "].astype(np.int64) → ].astype(np.int16).astype(np.int64)",
                  unseen="needs ids above 32,767")  # fmt: skip
@@ -311,14 +311,14 @@ exercise.mistake("Your code draws from NumPy's global generator; all randomness 
 exercise.mistake("Your code allocates memory for the whole text: pick the windows, then convert.", f"{rows} → rows = torch.from_numpy(tokens.astype(np.int64)[places.numpy()])")
 exercise.mistake("PyTorch raises a different error: check the number of windows before you draw.", "if windows < 1: → if False:")
 exercise.mistake("A single window is enough to draw from: no error in that case.", "if windows < 1: → if windows < 2:")
-exercise.mistake("Without a window there is nothing to draw: it takes at least context + 1 tokens.",
+exercise.mistake("Raise a ValueError if there's no window: a window takes at least context + 1 tokens.",
                  "if windows < 1: → if windows < 0:", f"starts = {draw} → starts = torch.randint(max(windows, 1), (batch, 1), generator=generator)",
                  "tokens[places.numpy()] → tokens[places.numpy() % len(tokens)]")  # fmt: skip
 exercise.mistake("You raised a different error: it should be a ValueError.", "raise ValueError(f\"{len(tokens)} → raise IndexError(f\"{len(tokens)}")
-exercise.mistake("Rows are drawn independently, and not one after the other.",
+exercise.mistake("Draw the rows independently; yours begin at consecutive places.",
                  f"{draw} → (torch.randint(windows, (1, 1), generator=generator) + torch.arange(batch)[:, None]) % windows")  # fmt: skip
 exercise.mistake("All rows are the same window: draw one for each.", f"{draw} → torch.randint(windows, (1, 1), generator=generator).expand(batch, 1)")
-exercise.mistake("A window may come again: rows are drawn independently.",
+exercise.mistake("The same window may be drawn twice: rows are drawn independently.",
                  f"{draw} → torch.cat([torch.randperm(windows, generator=generator) for _ in range(batch // windows + 1)])[:batch, None]")  # fmt: skip
 exercise.mistake("Windows may overlap: they can start at any token, not only at multiples of context.",
                  f"{draw} → context * torch.randint(max(windows // context, 1), (batch, 1), generator=generator)")  # fmt: skip

@@ -335,7 +335,7 @@ exercise.requirement(
     hint="Touch nothing at path before everything has been written elsewhere, and don't swallow an error.",
 )
 exercise.requirement(
-    "at every moment there's a whole file at path, and no other file is left behind",
+    "at every moment there's a complete file at path, and no other file is left behind",
     points=0.75,
     probe=watched,
     visible=[given(3, says="the files in the folder during a second save_checkpoint"),
@@ -349,7 +349,7 @@ exercise.requirement(
         "others, of a similar name": given(8, True, "run.pt", ["run-notes.tmp", "runs.pt"]),
         "a name that a partial file might have": given(9, True, "run.tmp"),
     },
-    hint="Write under another name in the same folder. One function then puts that file in the place of the old one.",
+    hint="Write under another name in the same folder. A single function then replaces the old file with it.",
 )  # fmt: skip
 exercise.requirement(
     "saving changes nothing in the run",
@@ -364,20 +364,20 @@ exercise.requirement(
 
 save = "torch.save(contents, partial)"
 put = "os.replace(partial, path)"
-exercise.mistake("Loaded, but not restored: the model is the new run's.", 'model.load_state_dict(contents["model"]) → pass')
+exercise.mistake("The model isn't restored: it's still the new run's.", 'model.load_state_dict(contents["model"]) → pass')
 exercise.mistake("state_dict() holds buffers as well; parameters alone aren't the model.",
                  '"model": model.state_dict() → "model": dict(model.named_parameters())', 'contents["model"]) → contents["model"], strict=False)')  # fmt: skip
 exercise.mistake("The optimizer isn't restored.", 'optimizer.load_state_dict(contents["optimizer"]) → pass')
 exercise.mistake("The optimizer's settings are part of its state: the learning rate has changed since.",
                  'optimizer.load_state_dict(contents["optimizer"]) → optimizer.load_state_dict({**optimizer.state_dict(), "state": contents["optimizer"]["state"]})')  # fmt: skip
-exercise.mistake("The step is the one that was saved: the caller passes the next one already.", 'return int(contents["step"]) → return int(contents["step"]) + 1')
+exercise.mistake("Return the step as it was saved: it's already the number of the next one.", 'return int(contents["step"]) → return int(contents["step"]) + 1')
 exercise.mistake("The step has to be returned.", 'return int(contents["step"]) → pass')
 exercise.mistake("The data's generator isn't restored: batches are repeated or left out.", 'generator.set_state(contents["data"]) → pass')
-exercise.mistake("PyTorch's global generator isn't restored: dropout draws other numbers.", 'torch.set_rng_state(contents["global"]) → pass')
+exercise.mistake("PyTorch's global generator isn't restored, so dropout draws different numbers.", 'torch.set_rng_state(contents["global"]) → pass')
 exercise.mistake("No generator is restored.", 'generator.set_state(contents["data"]) → pass', 'torch.set_rng_state(contents["global"]) → pass')
 exercise.mistake("A seed says where a generator began, not where it is now.",
                  '"data": generator.get_state() → "data": generator.initial_seed()', 'generator.set_state(contents["data"]) → generator.manual_seed(contents["data"])')  # fmt: skip
-exercise.mistake("The two generators have changed places.", 'generator.set_state(contents["data"]) → generator.set_state(contents["global"])',
+exercise.mistake("The states of the two generators are swapped.", 'generator.set_state(contents["data"]) → generator.set_state(contents["global"])',
                  'torch.set_rng_state(contents["global"]) → torch.set_rng_state(contents["data"])')  # fmt: skip
 exercise.mistake("Nothing is restored: the dictionary that was loaded is never used.", 'model.load_state_dict(contents["model"]) → pass',
                  'optimizer.load_state_dict(contents["optimizer"]) → pass', 'generator.set_state(contents["data"]) → pass',
@@ -398,7 +398,7 @@ exercise.mistake("The file at path is written to, so a power failure could leave
 exercise.mistake("Write it in the same folder: a rename can't cross from one file system to another.",
                  'partial = path.with_name(f"{path.name}.partial") → partial = Path(tempfile.mkdtemp()) / path.name',
                  f"{put} → os.replace(partial, path)\n    partial.parent.rmdir()")  # fmt: skip
-exercise.mistake("Saving is no reason to clear the gradients.", "contents = { → optimizer.zero_grad()\n    contents = {")
+exercise.mistake("Saving mustn't clear the gradients.", "contents = { → optimizer.zero_grad()\n    contents = {")
 exercise.mistake("The model is left in evaluation mode.", "contents = { → model.eval()\n    contents = {")
 exercise.mistake("Saving drew a number from the global generator, so dropout now draws different ones.", f"{save} → torch.rand(1)\n    {save}")
 exercise.mistake("Saving drew a number from the data's generator, so the batches are different now.", f"{save} → torch.rand(1, generator=generator)\n    {save}")

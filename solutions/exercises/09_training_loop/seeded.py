@@ -125,7 +125,7 @@ exercise.requirement(
     hint="Each generator has a state that you can save and set. What you need is the state just before the block.",
 )
 exercise.requirement(
-    "an error or an interruption propagates out of the block unchanged, and each generator still continues",
+    "an error or an interruption propagates out of the block unchanged, and the generators are restored all the same",
     points=0.5,
     probe=drawn,
     rules=only(OTHERS, AFTER, ERROR),
@@ -148,12 +148,12 @@ exercise.requirement(
     probe=drawn,
     rules=only(OTHERS, NESTED, AFTER),
     visible=[
-        given(7, 8, says="with `with seeded(8)` inside `with seeded(7)`: what is drawn in both, and after both"),
-        given(7, 7, start=5, says="with `with seeded(7)` inside another `with seeded(7)`: the same"),
+        given(7, 8, says="`with seeded(8)` inside `with seeded(7)`: what is drawn in each block, and after both"),
+        given(7, 7, start=5, says="`with seeded(7)` inside another `with seeded(7)`: the same"),
     ],  # fmt: skip
     edges={"zero": given(0, 1), "the largest": given(2**32 - 1, 0)},
     domain=st.builds(given, seeds, seeds, start=starts),
-    hint="Each block restores the states that it found itself.",
+    hint="Each block restores the states that it found when it began.",
 )
 
 three = "One of the three global generators isn't seeded. (default_rng and torch.Generator make new ones, which don't count.)"
@@ -162,7 +162,7 @@ exercise.mistake(three, "np.random.seed(seed) → pass")
 exercise.mistake(three, "torch.manual_seed(seed) → pass")
 exercise.mistake(three, "np.random.seed(seed) → np.random.default_rng(seed)")
 exercise.mistake(three, "torch.manual_seed(seed) → torch.Generator().manual_seed(seed)")
-itself = "Each generator is to be seeded with the seed itself."
+itself = "Seed each generator with the seed itself."
 exercise.mistake(itself, "np.random.seed(seed) → np.random.seed(random.randrange(2**32))")
 exercise.mistake(itself, "np.random.seed(seed) → np.random.seed((seed + 1) % 2**32)")
 exercise.mistake(
@@ -207,7 +207,7 @@ class seeded:
         torch.set_rng_state(self.states[2])
 
 # %% mistake: saves the states when it is called
-# says: The state to restore is the one when the block begins, not the one when seeded was called.
+# says: Restore the states from when the block began, not from when seeded was called.
 class seeded:
     def __init__(self, seed):
         self.states = random.getstate(), np.random.get_state(), torch.get_rng_state()

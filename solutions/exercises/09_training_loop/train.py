@@ -9,7 +9,7 @@ exercise = Exercise("In each step: learning rate, batch, loss, check the loss, c
 
 
 def recorded(student, batches, steps, rates, stale=None, lean=1.0):
-    """What train does at each update, with an optimizer that writes down what it sees and leaves the weights as they are.
+    """What train does at each update, with an optimizer that records what it sees and leaves the weights as they are.
 
     The model is y = 0.5 x - 1, in two groups. rates: the lr of the first step and how much it grows by. The loss is the
     mean of (outputs - lean · targets)².
@@ -67,8 +67,8 @@ def recorded(student, batches, steps, rates, stale=None, lean=1.0):
         "what loss_fn was given before each update": [update["loss_fn was given"] for update in updates],
         "the model's mode before each update": [update["mode"] for update in updates],
         "its mode afterward": "training" if model.training else "eval",
-        "batches that nobody took": len(waiting),
-        "steps that lr_at was asked for": sorted(set(asked)),
+        "batches left over": len(waiting),
+        "steps passed to lr_at": sorted(set(asked)),
     }
 
 
@@ -121,7 +121,7 @@ def trained(student, batches, steps, kind="SGD", settings=None):
 
 SEEN = ("updates", "lr of the groups at each update", "gradients at each update",
         "what loss_fn was given before each update", "the model's mode before each update", "its mode afterward",
-        "batches that nobody took", "steps that lr_at was asked for")  # fmt: skip
+        "batches left over", "steps passed to lr_at")  # fmt: skip
 LEFT = ("losses", "their types", "the error", "its message contains the number of the step", "parameters",
         "the optimizer's state")  # fmt: skip
 
@@ -161,7 +161,7 @@ def trainings(draw, least=0, broken=False, kind="SGD", settings=None):
 
 
 a, b, c = [(1.0, 2.0), (2.0, 5.0)], [(-1.0, 1.0), (3.0, 4.0)], [(0.5, 0.0), (1.5, 2.0)]
-line = "of the model y = 0.5 x - 1"
+line = "the model y = 0.5 x - 1"
 exercise.requirement(
     "returns the losses, one for each step, as Python floats, each as it was before the update",
     points=0.5,
@@ -183,7 +183,7 @@ exercise.requirement(
     probe=recorded,
     rules=but(SEEN, "updates", "gradients at each update"),
     visible=[
-        given([a, b, c], (0, 3), (0.5, 0.0), says=f"train {line} for three steps, with an optimizer that writes down what it sees"),
+        given([a, b, c], (0, 3), (0.5, 0.0), says=f"train {line} for three steps, with an optimizer that records what it sees"),
         given([a, b], (0, 2), (0.5, 0.0), 3.0, says=f"train {line} for two steps, where all gradients are 3 at the beginning"),
     ],
     edges={
@@ -193,13 +193,13 @@ exercise.requirement(
         "ten steps": given([a, b] * 5, (0, 10), (0.5, 0.0), 1.0),
     },
     domain=runs(gradients=True),
-    hint="backward() adds to what is in .grad; the update follows, and it is optimizer.step().",
+    hint="backward() adds to what is already in .grad, and optimizer.step() then updates the parameters.",
 )
 exercise.requirement(
     "every group has the learning rate lr_at(step) when it is updated",
     points=0.5,
     probe=recorded,
-    rules=but(SEEN, "updates", "lr of the groups at each update", "steps that lr_at was asked for"),
+    rules=but(SEEN, "updates", "lr of the groups at each update", "steps passed to lr_at"),
     visible=[
         given([a, b, c], (0, 3), (0.5, 0.25), says="train with two groups for the steps range(0, 3), with lr_at(step) = 0.5 + step / 4"),
         given([a, b], (7, 9), (0.5, 0.25), says="train with two groups for the steps range(7, 9), with lr_at(step) = 0.5 + step / 4"),
@@ -218,10 +218,10 @@ exercise.requirement(
     points=0.5,
     probe=recorded,
     rules=but(SEEN, "updates", "what loss_fn was given before each update", "the model's mode before each update",
-              "its mode afterward", "batches that nobody took"),
+              "its mode afterward", "batches left over"),
     visible=[
         given([a, b, c], (0, 3), (0.5, 0.0), None, 2.0,
-              says="train for three steps, with a loss_fn that writes down what it is given"),
+              says="train for three steps, with a loss_fn that records its arguments"),
     ],
     edges={
         "one too many": given([a, b, c], (0, 2), (0.5, 0.0)),
@@ -258,7 +258,7 @@ exercise.requirement(
     hint="Look at each loss, and raise FloatingPointError(…) with the number of the step in its message.",
 )
 exercise.requirement(
-    "parameters and the optimizer's state are then what they were after the previous step",
+    "after such a loss, the parameters and the optimizer's state are what they were after the previous step",
     points=0.5,
     probe=trained,
     rules=but(LEFT, "parameters", "the optimizer's state"),
@@ -276,10 +276,10 @@ clear, back, update, keep = "optimizer.zero_grad()", "loss.backward()", "optimiz
 exercise.mistake("The optimizer's own learning rate was used.", f"{rate} → pass")
 exercise.mistake("Only the first parameter group got the learning rate.", f'{rate} → optimizer.param_groups[0]["lr"] = lr_at(step)')
 exercise.mistake("The learning rate is that of the first step: call lr_at in each.", 'lr_at(step) → lr_at(steps[0])')
-exercise.mistake("Steps are those of the range: they needn't begin at 0.", 'lr_at(step) → lr_at(steps.index(step))')
+exercise.mistake("Use the step numbers in steps: they needn't begin at 0.", 'lr_at(step) → lr_at(steps.index(step))')
 exercise.mistake("Each update had the learning rate of the step before.", f"{rate} → pass", f"{update} → {update}\n        {rate}")
-exercise.mistake("Steps are those of the range: they needn't begin at 0.", "for step in steps: → for step in range(len(steps)):")
-exercise.mistake("The optimizer's defaults aren't its groups.", f'{rate} → optimizer.defaults["lr"] = lr_at(step)')
+exercise.mistake("Use the step numbers in steps: they needn't begin at 0.", "for step in steps: → for step in range(len(steps)):")
+exercise.mistake("Changing the optimizer's defaults has no effect on its groups: set the learning rate there.", f'{rate} → optimizer.defaults["lr"] = lr_at(step)')
 exercise.mistake("Gradients add up from step to step: clear them in each.", f"{clear} → pass")
 exercise.mistake("Gradients from before the first step were counted.", f"{clear}\n → ", f"{update} → {update}\n        {clear}")
 exercise.mistake("There is no gradient when the optimizer steps.", f"{clear}\n        {back} → {back}\n        {clear}")
@@ -290,7 +290,7 @@ exercise.mistake("Update after the backward pass; your update uses another step'
 exercise.mistake("Each step has a batch of its own.", f"{batch} → pass", f"losses = [] → losses = []\n    {batch}")
 exercise.mistake("Inputs and targets come from one call of next_batch.", f"{batch} → inputs, targets = next_batch()[0], next_batch()[1]")
 exercise.mistake("loss_fn takes the model's output first, then the targets.", f"{loss} → loss = loss_fn(targets, model(inputs))")
-exercise.mistake("The loss is loss_fn's, whatever it is.", f"{loss} → loss = F.mse_loss(model(inputs), targets)")
+exercise.mistake("Compute the loss with loss_fn, whatever it is.", f"{loss} → loss = F.mse_loss(model(inputs), targets)")
 exercise.mistake("Your result is the loss of the inputs; compute the loss of the model's outputs.", "loss_fn(model(inputs), targets) → loss_fn(inputs + 0 * model(inputs), targets)")
 exercise.mistake("In eval mode, dropout and batch norm compute something else: the model stays in training mode.",
                  "losses = [] → losses = []; model.eval()")  # fmt: skip
@@ -298,8 +298,8 @@ exercise.mistake("Raise a FloatingPointError: look at the loss in each step.", f
 exercise.mistake("Infinity isn't finite either.", "if not torch.isfinite(loss): → if torch.isnan(loss):")
 exercise.mistake("NaN isn't finite either.", "if not torch.isfinite(loss): → if torch.isinf(loss):")
 exercise.mistake("The weights have already been updated with that loss's gradient.", f"{look} → pass", f"{update} → {update}\n        {look}")
-exercise.mistake("The message contains the number of the step, as it stands in steps.", 'f"the loss of step {step} is {loss.item()}" → "not finite"')
-exercise.mistake("The message contains the number of the step, as it stands in steps.", "loss of step {step} is → loss of step {len(losses)} is")
+exercise.mistake("The message must contain the number of the step, as given in steps.", 'f"the loss of step {step} is {loss.item()}" → "not finite"')
+exercise.mistake("The message must contain the number of the step, as given in steps.", "loss of step {step} is → loss of step {len(losses)} is")
 exercise.mistake("You raised a different error; it should be a FloatingPointError.", "raise FloatingPointError( → raise ValueError(")
 exercise.mistake("A loss may be large: that isn't an error.", "if not torch.isfinite(loss): → if not torch.isfinite(loss) or loss > 1e9:")
 exercise.mistake("Training stops without an error there: raise one.", 'raise FloatingPointError(f"the loss of step {step} is {loss.item()}") → break')
@@ -307,8 +307,8 @@ exercise.mistake("That step is silently skipped: raise an error.", 'raise Floati
 exercise.mistake("A tensor keeps its graph, and the graph keeps its activations: make it a float.", "losses.append(loss.item()) → losses.append(loss)")
 exercise.mistake("The losses are NumPy floats, not Python floats.", "losses.append(loss.item()) → losses.append(np.float64(loss.item()))")
 exercise.mistake("Your result is the loss after the update.", "losses.append(loss.item()) → losses.append(loss_fn(model(inputs), targets).item())")
-exercise.mistake("One loss for each step, not their mean.", "return losses → return sum(losses) / max(len(losses), 1)")
-exercise.mistake("One loss for each step, not only the last.", "return losses → return losses[-1:]")
+exercise.mistake("Return one loss for each step, not their mean.", "return losses → return sum(losses) / max(len(losses), 1)")
+exercise.mistake("Return one loss for each step, not only the last.", "return losses → return losses[-1:]")
 
 # %% wrong: minus infinity passes
 def train(model, optimizer, next_batch, loss_fn, lr_at, steps):

@@ -71,10 +71,10 @@ rise = "return peak * (step + 1) / warmup"
 least = "min((step - warmup) / (steps - warmup), 1.0)"
 fall = "floor + (peak - floor) * (1 + math.cos(math.pi * progress)) / 2"
 exercise.mistake("Step 0 would have a learning rate of 0: it gets one part of peak.", "peak * (step + 1) / warmup → peak * step / warmup")
-exercise.mistake("The warm-up reaches peak in its last step, and that has the number warmup - 1.", "peak * (step + 1) / warmup → peak * (step + 1) / (warmup + 1)")
+exercise.mistake("The warm-up reaches peak in its last step, which is number warmup - 1.", "peak * (step + 1) / warmup → peak * (step + 1) / (warmup + 1)")
 exercise.mistake("The warm-up begins at peak / warmup, and not at floor.", f"{rise} → return floor + (peak - floor) * (step + 1) / warmup")
 exercise.mistake("In the warm-up the learning rate rises.", f"{rise} → return peak")
-exercise.mistake("The amounts by which it rises are equal.", f"{rise} → return peak * ((step + 1) / warmup) ** 2")
+exercise.mistake("In the warm-up the learning rate rises by equal amounts.", f"{rise} → return peak * ((step + 1) / warmup) ** 2")
 exercise.mistake("It goes down to floor, not to 0.", f"{fall} → peak * (1 + math.cos(math.pi * progress)) / 2")
 exercise.mistake("The cosine goes from peak down to floor; your code adds floor to all of it.", "(peak - floor) * (1 + → peak * (1 +")
 exercise.mistake("A cosine goes from 1 to -1: that doesn't end at floor.", f"{fall} → floor + (peak - floor) * math.cos(math.pi * progress)")
@@ -91,7 +91,7 @@ exercise.mistake("Your result is a straight line down.", f"{fall} → peak + (fl
 exercise.mistake("Your result rises from floor to peak.", "(1 + math.cos → (1 - math.cos")
 exercise.mistake("A cosine goes up again after half its period: from `steps` on it is floor.", f"{least} → (step - warmup) / (steps - warmup)")
 exercise.mistake("After the last step the learning rate is floor, not 0.", f"return {fall} → return {fall} if step < steps else 0.0")
-exercise.mistake("From `steps` on it is floor, not what the last step had.",
+exercise.mistake("From `steps` on it is floor, not the learning rate of the last step.",
                  f"progress = {least} → step = min(step, steps - 1); progress = (step - warmup) / (steps - warmup)")  # fmt: skip
 exercise.mistake("warmup may be 0, and then you can't divide by it.", "if step < warmup: → part = peak / warmup\n    if step < warmup:")
 exercise.mistake("Without a warm-up the cosine begins in step 0.",

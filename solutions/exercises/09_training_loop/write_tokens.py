@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("The dtype follows from vocab_size alone: its largest id is vocab_size - 1.")
+exercise = Exercise("The dtype follows from vocab_size alone: the largest id is vocab_size - 1.")
 
 
 def written(student, ids, vocab_size):
@@ -175,7 +175,7 @@ exercise.requirement(
     hint="Compare the ids with 0 and vocab_size before you write any of them.",
 )
 exercise.requirement(
-    "then nothing is written, and a file that was there stays",
+    "after such an error nothing has been written, and an existing file is unchanged",
     points=0.25,
     probe=after_refusal,
     visible=[
@@ -189,7 +189,7 @@ exercise.requirement(
         "nothing to refuse": given([199], 200),
     },
     domain=refusals(),
-    hint="First look at all the ids, then write.",
+    hint="Check all the ids first, then write.",
 )  # fmt: skip
 opens = "open_tokens(path, vocab_size={:_}), where the file holds {}, as {}"
 exercise.requirement(
@@ -253,7 +253,7 @@ dtype = "dtype=np.min_scalar_type(vocab_size - 1)"
 save = f"np.save(path, np.array(tokens, {dtype}))"
 look = "if min(tokens) < 0 or max(tokens) >= vocab_size:"
 exercise.mistake("The dtype is int64, NumPy's default: up to eight times the bytes.", f"np.array(tokens, {dtype}) → np.array(tokens)")
-exercise.mistake("The ids that happen to occur don't decide: the largest id of the vocabulary does.",
+exercise.mistake("The dtype depends on the vocabulary's largest id, not on the ids that happen to occur.",
                  f"{dtype} → dtype=np.min_scalar_type(max(tokens))")  # fmt: skip
 exercise.mistake("A vocabulary of 256 has the ids 0 to 255, and those fit into a byte.", f"{dtype} → dtype=np.min_scalar_type(vocab_size)",
                  "wanted = np.min_scalar_type(vocab_size - 1) → wanted = np.min_scalar_type(vocab_size)")  # fmt: skip
@@ -264,21 +264,21 @@ exercise.mistake("A byte holds 256 ids, not 128: the type is unsigned.",
                  f"{dtype} → dtype=np.uint8 if vocab_size <= 128 else np.uint16 if vocab_size <= 32768 else np.uint32",
                  unseen="the visible sizes are the powers of two that students ask about")  # fmt: skip
 exercise.mistake("tofile writes raw bytes, whatever the file's name; a .npy file has a header.", f"{save} → np.array(tokens, {dtype}).tofile(path)")
-exercise.mistake("Ids keep their order, and each of them counts.", "np.array(tokens, → np.array(sorted(tokens),")
+exercise.mistake("Keep the ids in their order.", "np.array(tokens, → np.array(sorted(tokens),")
 exercise.mistake("The array has one dimension.", "np.array(tokens, → np.array([tokens],")
 exercise.mistake("Raise a ValueError: compare the ids with 0 and vocab_size before you write them.",
                  f"{look} → if False:", f"np.array(tokens, {dtype}) → np.array(tokens).astype(np.min_scalar_type(vocab_size - 1))")  # fmt: skip
-exercise.mistake("Negative ids go unnoticed, or something else raises an error.", "min(tokens) < 0 or → ")
+exercise.mistake("Your check misses negative ids.", "min(tokens) < 0 or → ")
 exercise.mistake("vocab_size itself isn't an id of the vocabulary.", "max(tokens) >= vocab_size → max(tokens) > vocab_size")
 exercise.mistake("vocab_size - 1 is an id of the vocabulary.", "max(tokens) >= vocab_size → max(tokens) >= vocab_size - 1")
-exercise.mistake("The statement asks for another error: a ValueError.", 'raise ValueError(f"there is an id → raise IndexError(f"there is an id')
-exercise.mistake("A file was written before all ids were looked at.", f"{look} → {save.replace(f'np.array(tokens, {dtype})', 'np.array(tokens).astype(np.min_scalar_type(vocab_size - 1))')}\n    {look}")
-exercise.mistake("A file was written before all ids were looked at.", f"{look} → open(path, \"wb\").close()\n    {look}")
+exercise.mistake("The statement asks for a different error: a ValueError.", 'raise ValueError(f"there is an id → raise IndexError(f"there is an id')
+exercise.mistake("Your code writes to the file before it has checked all the ids.", f"{look} → {save.replace(f'np.array(tokens, {dtype})', 'np.array(tokens).astype(np.min_scalar_type(vocab_size - 1))')}\n    {look}")
+exercise.mistake("Your code writes to the file before it has checked all the ids.", f"{look} → open(path, \"wb\").close()\n    {look}")
 exercise.mistake("Your code reads the whole file; map it.", 'np.load(path, mmap_mode="r") → np.load(path)')
-exercise.mistake("It can be written to: one slip would change the data set.", 'mmap_mode="r") → mmap_mode="r+")')
-exercise.mistake("It can be written to: one slip would change the data set.", 'mmap_mode="r") → mmap_mode="c")')
+exercise.mistake("The array can be written to: map the file read-only.", 'mmap_mode="r") → mmap_mode="r+")')
+exercise.mistake("The array can be written to: map the file read-only.", 'mmap_mode="r") → mmap_mode="c")')
 exercise.mistake("No error was raised for a file of a different dtype.", "if tokens.dtype != wanted: → if False:")
-exercise.mistake("A different dtype can have the same size.", "tokens.dtype != wanted → tokens.itemsize != wanted.itemsize")
+exercise.mistake("Two dtypes can have the same size and still differ.", "tokens.dtype != wanted → tokens.itemsize != wanted.itemsize")
 exercise.mistake("The name of a dtype leaves out the byte order.", "tokens.dtype != wanted → tokens.dtype.name != wanted.name")
 exercise.mistake("A dtype that is too small is also a different dtype.", "tokens.dtype != wanted → tokens.itemsize > wanted.itemsize")
 exercise.mistake("A signed dtype is a different dtype.", "tokens.dtype != wanted → tokens.dtype.str.replace(\"i\", \"u\") != wanted.str")
