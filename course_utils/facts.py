@@ -72,9 +72,14 @@ class Fact:
 class UnknownFact(KeyError):
     """There's no fact of that name; the message lists similar names."""
 
-    def __init__(self, name: object, near: list[str]) -> None:
+    def __init__(self, name: object, names: list[str]) -> None:
         super().__init__(name)
-        self.name, self.near = name, near
+        self.name, self._names = name, names
+
+    @cached_property
+    def near(self) -> list[str]:
+        """Similar names, looked for where somebody asks: ``FACTS.get`` raises this error, too, and nobody reads it."""
+        return near(self.name, self._names)
 
     def __str__(self) -> str:
         given = f"there is no fact called {self.name!r}"
@@ -92,7 +97,7 @@ class Facts(Mapping[str, Fact]):
     def __getitem__(self, name: str) -> Fact:
         found = self._written.get(name) or self._accelerators.get(name)
         if found is None:
-            raise UnknownFact(name, near(name, list(self)))
+            raise UnknownFact(name, list(self))
         return found
 
     def __iter__(self) -> Iterator[str]:

@@ -164,3 +164,14 @@ def test_the_table_escapes_html():
     source = Source("<b>who</b>", 'https://example.org/"', "paper", "2024-01")
     row = facts.Table({"a < b": Fact(1, "days", source, "<i>")})._repr_html_()
     assert "a &lt; b" in row and "&lt;b&gt;who" in row and "&lt;i&gt;" in row
+
+
+def test_similar_names_are_looked_for_only_where_they_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An explorer asks in every drawing for a rent that few accelerators have."""
+
+    def never(*_: object) -> list[str]:
+        raise AssertionError("it looked for similar names")
+
+    monkeypatch.setattr(facts, "near", never)
+    assert FACTS.get("B200 SXM rent in 1999") is None
+    assert "B200 SXM rent in 1999" not in FACTS
