@@ -71,8 +71,8 @@ assert round(alone["activations"] / card, 1) == round(3 / 5, 1)
 # %% [markdown]
 r"""
 The optimizer state is the largest part: it takes as much as the weights, gradients and master weights together. The
-activations, counted as in lecture 08, would fill three fifths of the card. All that doesn't fit. Here's what people do
-about it, and what they pay:
+activations, counted as in lecture 08, would fill three fifths of the card. Together, they don't fit. Here's what people
+do about it, and what they pay:
 
 | method | reduces | costs |
 |---|---|---|
@@ -81,7 +81,7 @@ about it, and what they pay:
 | offloading (4) | activations, state | traffic to a slower memory |
 | Adafactor, Lion (5) | optimizer state | a different update rule |
 | LoRA (6) | gradients, state, master weights | less expressive updates |
-| fusion (7) | temporaries, traffic | compilation time |
+| fusion (7) | intermediate results, traffic | compilation time |
 
 We'll try them on a stack of residual blocks, each with two matrices and a GELU: the feed-forward half of a Transformer
 layer.
@@ -90,7 +90,7 @@ layer.
 
 # %%
 class Block(nn.Module):
-    """x + down(GELU(up(x))), 4 · d wide in between: 8 · d² parameters."""
+    """x + down(GELU(up(x))), with a hidden width of 4 · d: 8 · d² parameters."""
 
     def __init__(self, d: int) -> None:
         super().__init__()
@@ -183,10 +183,10 @@ guess = None  # times
 
 # %% tags=["item-98"]
 part_kept = saved_bytes(forward_loss, data[: B // 8], goal[: B // 8], exclude=model)
-enter("accumulation, 8 parts: activations", 4 * 9 * L * (B // 8) * d, part_kept)
-fixed = 16 * numbers  # parameters, gradients, two averages, in float32
+enter("accumulation, 8 microbatches: activations", 4 * 9 * L * (B // 8) * d, part_kept)
+fixed = 16 * numbers  # parameters, gradients, two moments, in float32
 shrunk = (fixed + plain_kept) / (fixed + part_kept)
-reconcile("the sum for the whole batch", guess, shrunk, "times that in eight parts")
+reconcile("the sum for the whole batch", guess, shrunk, "times that for eight microbatches")
 
 assert plain_kept == 8 * part_kept
 assert 1 < shrunk < 8
@@ -215,7 +215,7 @@ def accumulate(
     y: Float[Tensor, "B d_out"],
     size: int,
 ) -> float:
-    """Add the whole batch's gradients, from parts of at most `size` rows; return its mean loss."""
+    """Add the whole batch's gradients, in microbatches of at most `size` rows; return its mean loss."""
     ### BEGIN SOLUTION
     total = 0.0
     for start in range(0, len(x), size):
@@ -306,12 +306,12 @@ r"""
 
 Write the two methods of `Checkpoint` so that `Checkpoint.apply(block, x)` returns `block(x)`, gives `x` and the block's
 parameters the same gradients as `block(x)` itself would, and keeps nothing but `x` between the two passes: no copy, no
-output, no graph. `block` is a module that takes one tensor and computes the same function each time (so it has no
-dropout, which would draw a different mask) as long as it stays in its mode, training or eval; `x` requires a gradient.
+output, no graph. `block` is a module that takes one tensor and, in the same mode (training or eval), computes the same
+function each time, so it has no dropout, which would draw a different mask. `x` requires a gradient.
 
 - In `forward`, run the block once and save what's needed.
-- In `backward`, turn gradient recording on and run the block again. Its input is `x` without its history: a tensor with
-  the same numbers that's detached from the graph that computed `x`. Run the backward pass through this second run.
+- In `backward`, turn gradient recording on and run the block again. Its input is `x` without its history: the same
+  numbers, but detached from the graph that computed them. Run the backward pass through this second run.
   Return a gradient for each argument of `forward`: `None` for the block, which isn't a tensor, and the gradient of `x`
   for `x`.
 
@@ -490,7 +490,7 @@ a vector of width $h$ for each token counts as 2, and a dropout mask for it, wit
 | part of the layer | kept, in units of $sbh$ bytes | sum |
 |---|---|---|
 | feed-forward block | our $9d$ numbers (18), a mask (1) | 19 |
-| the linear layers of attention | their input (2), queries, keys and values (6), input of the last one (2), a mask (1) | 11 |
+| the linear layers of attention | their input (2), queries, keys and values (6), the output projection's input (2), a mask (1) | 11 |
 | two norms | an input each (4) | 4 |
 | attention weights, $s \times s$ for each head | softmax's output (2), a mask (1), the result of dropout (2), each times $as/h$ | $5as/h$ |
 
@@ -539,9 +539,9 @@ assert (
 
 # %% [markdown]
 r"""
-Selective recomputation saves 70% of the bytes for 0.9% more FLOPs. (In the paper's table, the *hardware* FLOPs
-utilization, which counts recomputation too, is above the MFU by 2.7%, not 0.9%. Its formula adds all of attention's
-FLOPs, not only those of the forward pass that's run again.) FlashAttention (lecture 04) makes the same choice inside
+Selective recomputation saves 70% of the bytes for 0.9% more FLOPs. (In the paper's table, the hardware FLOPs
+utilization, HFU, is 2.7% above the MFU, not 0.9%, because the paper's formula counts all of attention's FLOPs twice,
+although only the forward pass is run again.) FlashAttention (lecture 04) makes the same choice inside
 its kernel. For other choices, PyTorch has `create_selective_checkpoint_contexts`: you list the operators whose results
 it should keep.
 
@@ -686,7 +686,7 @@ r"""
 ### Offload the optimizer state
 
 The same calculation works for the optimizer state. ZeRO-Offload (Ren and others, 2021, arXiv:2101.06840) keeps the
-master weights and both averages in the CPU's memory and lets the CPU take the optimizer step. Then only 16-bit numbers
+master weights and both moments in the CPU's memory and lets the CPU take the optimizer step. Then only 16-bit numbers
 cross the link, 2 bytes per parameter in each direction. The gradients are copied to the CPU while the backward pass
 computes them; let's assume that the new weights are copied to the GPU during the next forward pass. (The CPU's step
 takes additional time, unless it's hidden too.) PCIe, the link between the CPU and an H100, moves 64 GB/s in each
@@ -724,7 +724,7 @@ assert round((alone["master copy"] + alone["optimizer state"]) / 1e9) == 96
 
 # %% [markdown]
 r"""
-What you gain are 96 GB of GPU memory: 12 bytes per parameter, for the master weights and both moments.
+You gain 96 GB of GPU memory: 12 bytes per parameter, for the master weights and both moments.
 
 For Llama 3.1 8B with 8,192 tokens, each of the two copies takes a quarter of a second. The forward pass takes a third
 of a second and the backward pass two thirds, so both copies are hidden completely. With a quarter as many tokens, the
@@ -745,7 +745,7 @@ Two optimizers from an optional part of lecture 08 need less state than AdamW.
   sign of the mixture.
 - *Adafactor* (arXiv:1804.04235) keeps, for each matrix, running averages of the row means and the column means of the
   squared gradients. So for an $m \times n$ matrix it keeps $m + n$ numbers, where AdamW keeps $2mn$. For a vector it
-  keeps a running average of each square, as AdamW does.
+  keeps a running average of each squared gradient, as AdamW does.
 
 The next function computes the size of the state from the parameters' shapes, with the 4-byte step counter that
 PyTorch's AdamW and Adafactor keep for each tensor. (Our own `Lion` won't need one.)
@@ -760,13 +760,13 @@ def optimizer_bytes(shapes: list[tuple[int, ...]], optimizer: str) -> int:
         numbers = {
             "AdamW": 2 * math.prod(shape) + 1,
             "Lion": math.prod(shape),
-            "Adafactor": sum(shape) + 1,  # of a vector that is every number
+            "Adafactor": sum(shape) + 1,  # for a vector: one per element
         }
         total += 4 * numbers[optimizer]
     return total
 
 
-assert optimizer_bytes([(8, 8)], "AdamW") == 2 * 4 * 64 + 4  # two averages, and the counter
+assert optimizer_bytes([(8, 8)], "AdamW") == 2 * 4 * 64 + 4  # two moments, and the counter
 
 # %% [markdown]
 r"""
@@ -856,12 +856,12 @@ learns, for each of them, an update that is the product of two thin matrices (Hu
 $$y = W x + \frac{\alpha}{r}\, U D x \qquad D \in \mathbb{R}^{r \times \text{in}},\; U \in \mathbb{R}^{\text{out} \times r}$$
 
 $W$ is frozen, so it has no gradient, no optimizer state and no master weights. Only $D$ and $U$ (called $A$ and $B$ in
-the paper) are trained, and they're thin because the **rank** $r$, the dimension that they share, is small. $U$ starts
-at zero, so that training starts from the given model. ($D$ must not start at zero as well, or the gradients of both
-would stay zero.) The constant $\alpha$ is yours to choose; dividing it by $r$ is meant to let you change the rank
-without having to retune the learning rate much. (Kalajdzievski, 2023, arXiv:2312.03732, finds that dividing by
-$\sqrt{r}$ works better.) After training you can add $\frac{\alpha}{r}\, U D$ to $W$; such a *merged* layer takes no
-extra time to run.
+the paper) are trained; together they're an *adapter*. They're thin because the **rank** $r$, the dimension that they
+share, is small. $U$ starts at zero, so that training starts from the given model. ($D$ must not start at zero as well,
+or the gradients of both would stay zero.) You choose the constant $\alpha$; thanks to the division by $r$, you
+shouldn't have to retune the learning rate much for a different rank. (Kalajdzievski, 2023, arXiv:2312.03732, finds
+that dividing by $\sqrt{r}$ works better.) After training you can add $\frac{\alpha}{r}\, U D$ to $W$; such a *merged*
+layer takes no extra time to run.
 
 ### Exercise 11.4 · LoRALinear &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -892,7 +892,7 @@ class LoRALinear(nn.Module):
         ### END SOLUTION
 
     def forward(self, x: Float[Tensor, "*B d_in"]) -> Float[Tensor, "*B d_out"]:
-        """The base's output plus the change."""
+        """The base's output plus the update's."""
         ### BEGIN SOLUTION
         return self.base(x) + self.scale * (x @ self.down.T @ self.up.T)
         ### END SOLUTION
@@ -955,9 +955,9 @@ Here's Llama 3.1 8B, with rank 16 on all seven matrices of each layer:
 adapters = llama.layers * sum(16 * (rows + columns) for rows, columns in seven)
 everything = 16 * llama.parameters
 with_lora = 2 * llama.parameters + 16 * adapters
-print(f"{adapters:,} numbers are trained, {adapters / llama.parameters:.2%} of all")
+print(f"{adapters:,} parameters are trained, {adapters / llama.parameters:.2%} of the model's")
 print(
-    f"without activations: {readable(everything, 'B')} to train all, {readable(with_lora, 'B')} with LoRA"
+    f"without activations: {readable(everything, 'B')} to train every weight, {readable(with_lora, 'B')} with LoRA"
 )
 
 assert adapters == 41_943_040
@@ -969,8 +969,8 @@ r"""
 Not counting the activations, that takes us from two 80 GB cards to one 24 GB card.
 
 The stack's activations, however, grew a little: $9d + 2r$ numbers for each row and block, instead of $9d$. A frozen
-matrix no longer needs its input, but its adapter does, for the gradient of $D$. And each adapter also keeps the $r$
-numbers that $D$ puts out. A block has two adapters, hence $2r$. LoRA saves memory *per parameter* and checkpointing
+matrix no longer needs its input, but its adapter does, for the gradient of $D$. And each adapter also keeps $D$'s
+output, $r$ numbers. A block has two adapters, hence $2r$. LoRA saves memory *per parameter* and checkpointing
 *per token*, so they complement each other.
 
 *Try it yourself:* store the frozen weights in 4 bits, half a byte each (QLoRA; Dettmers and others, 2023). How many GB
@@ -982,8 +982,8 @@ r"""
 ## 7 · Fusion
 
 The last method saves memory *traffic*. An elementwise operation reads each number, computes almost nothing, and writes
-the result (lecture 05). In a chain of such operations every one of them does this, and every result but the last is a
-temporary tensor. **Fusion** combines a chain of operations into one kernel that reads the input once, does all the
+the result (lecture 05). In a chain of such operations, each one reads and writes whole tensors, and every result but
+the last is temporary. **Fusion** combines a chain of operations into one kernel that reads the input once, does all the
 computation, and writes the result once. `torch.compile` does this. Our example is the usual approximation of GELU,
 written out:
 
@@ -1014,8 +1014,8 @@ Write `chain_bytes(chain, size)`. It returns the bytes that a chain of elementwi
 dict with `"eager"`, where each operation is a separate kernel, and `"fused"`, where one kernel does them all. `chain`
 is a list of one or more pairs `(result, operands)`; the names in it stand for tensors of `size` bytes each:
 `[("a", ["x"]), ("b", ["a", "y"])]` computes `a` from `x`, and then `b` from `a` and `y`. The last result is the one we
-want; the others are temporary and are used once, several times or never. (An operation whose result is never used is
-done all the same, fused or not.) An operation has one or more operands, all different; operands come from outside or
+want; the others are temporary and are used once, several times or never. (An operation whose result is never used
+still runs, fused or not.) An operation has one or more operands, all different; operands come from outside or
 from an earlier operation, and no two results have the same name. (Plain numbers, as in `0.5 * x`, aren't listed:
 they're part of the kernel.)
 """
@@ -1186,7 +1186,7 @@ class CheckpointedStack(nn.Module):
         self.blocks = blocks
 
     def forward(self, x: Tensor) -> Tensor:
-        x = x.detach().requires_grad_()  # or the first block's output would need no gradient
+        x = x.detach().requires_grad_()  # or the first block's output would require no gradient
         for block in self.blocks:
             x = Checkpoint.apply(block, x)
         return x
@@ -1197,7 +1197,7 @@ RATES = {"AdamW": 1e-3, "Adafactor": 3e-2}
 
 
 def train(checkpoints: bool, size: int, name: str) -> tuple[list[float], dict[str, float]]:
-    """The losses of twenty steps with at most `size` rows at a time, and the bytes that they hold, by kind."""
+    """The losses of twenty steps with at most `size` rows at a time, and the bytes held, by kind."""
     blocks = stack(d, L).to(device)
     trained: nn.Module = CheckpointedStack(blocks) if checkpoints else blocks
     optimizer = getattr(torch.optim, name)(trained.parameters(), lr=RATES[name])
@@ -1224,7 +1224,7 @@ def train(checkpoints: bool, size: int, name: str) -> tuple[list[float], dict[st
 
 ways: dict[str, tuple[bool, int, str]] = {
     "plain": (False, B, "AdamW"),
-    "in parts": (False, B // PARTS, "AdamW"),
+    "microbatches": (False, B // PARTS, "AdamW"),
     "+ checkpoints": (True, B // PARTS, "AdamW"),
     "+ Adafactor": (True, B // PARTS, "Adafactor"),
 }
@@ -1244,7 +1244,7 @@ for way, (checkpoints, size, name) in ways.items():
         f"    loss {courses[way][0]:.3f} at first, {courses[way][-1]:.3f} after {STEPS} steps"
     )
     assert courses[way][-1] < 0.9 * courses[way][0]
-for way in ("in parts", "+ checkpoints"):
+for way in ("microbatches", "+ checkpoints"):
     drift = max(abs(a - b) for a, b in zip(courses["plain"], courses[way], strict=True))
     assert drift < 1e-3 * courses["plain"][0]
 
@@ -1255,8 +1255,8 @@ reconcile("the first training", guess, fewer, "times the bytes of the last")
 finding = f"Three methods together reduce the bytes that a training run keeps by a factor of {fewer:.1f}"
 plots.show(
     plots.memory_stacks(bars, title=finding),
-    alt=f"{finding}. Bars of parameters, gradients, optimizer state and activations: in parts the activations "
-    "shrink to an eighth, with checkpoints they nearly vanish, and with Adafactor so does the optimizer state.",
+    alt=f"{finding}. Bars of parameters, gradients, optimizer state and activations: in microbatches the "
+    "activations shrink to an eighth, with checkpoints they nearly vanish, and with Adafactor so does the optimizer state.",
 )
 exact = sum(predicted == measured for _, predicted, measured in ledger)
 print(f"{exact} of the {len(ledger)} byte counts in this lecture were predicted exactly")

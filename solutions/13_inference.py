@@ -402,7 +402,7 @@ class KVCache:
         k: Float[Tensor, "b kv_heads t e"],
         v: Float[Tensor, "b kv_heads t e"],
     ) -> Float[Tensor, "b h t e"]:
-        """Store k and v behind what is there, and attend causally to everything stored."""
+        """Append k and v to what is stored, and attend causally to all of it."""
         ### BEGIN SOLUTION
         start, end = self.length, self.length + q.shape[2]
         if end > self.keys.shape[2]:

@@ -57,9 +57,9 @@ r"""
 ## 1 · The task
 
 First, how much do you want to spend? There are four presets, and the notebook picks one that suits your device.
-`default` is for a CPU and takes a few minutes; `large` is for a GPU, and `huge` for one with 64 GB or more; `small` is
-for testing this notebook, and its model learns little. The environment variable `COURSE_PRESET` overrides the choice.
-You can also unfold the next cell and change any of the numbers; everything below adapts.
+`default` is for a CPU and takes a few minutes. `large` is for a GPU, and `huge` is for a GPU with at least 64 GB.
+`small` is for testing this notebook, and its model learns little. The environment variable `COURSE_PRESET` overrides
+the choice. You can also unfold the next cell and change any of the numbers; everything below adapts.
 """
 
 
@@ -74,9 +74,9 @@ class Preset(NamedTuple):
     batch: int  # B, sequences
     steps: int
     peak_lr: float
-    pattern: str  # of the files to read
-    text: int  # at most so many bytes of them
-    look_back: int  # bytes that the baseline sees, see below
+    pattern: str  # which files to read
+    text: int  # at most this many bytes of them
+    look_back: int  # of the baseline, in bytes: see below
 
 
 PRESETS = {
@@ -144,9 +144,9 @@ r"""
 A loss means little without something to compare it with. A model that knows nothing assigns each of the 256 bytes a
 probability of 1/256, and has a loss of $\ln 256 = 5.55$ nats per byte. (*Nats* go with natural logarithms, as bits do
 with base-2 logarithms. Divide by $\ln 2$ to get lecture 09's bits per byte.) A table of counts, known as an *n-gram
-model*, does better. The simplest one holds how often each byte occurs. One that looks back one byte holds how often
-each byte follows each possible byte, and one that looks back two holds how often each byte follows each possible *pair*
-of bytes. A table needs no training, and a model that looks back no further can hardly beat it. Our baseline looks back
+model*, does better. The simplest table records how often each byte occurs. If it looks back one byte, it records how
+often each byte follows each possible byte; if it looks back two, how often each byte follows each possible *pair* of
+bytes. A table needs no training, and a model that looks back no further can hardly beat it. Our baseline looks back
 two bytes; with the preset `small`, it's the simplest table, which doesn't look back. Your model has to beat it on the
 validation set.
 
@@ -159,7 +159,7 @@ guess = None  # nats per byte
 
 # %%
 def table_loss(train: NDArray[np.uint8], held: NDArray[np.uint8], look_back: int) -> float:
-    """Mean loss, in nats per byte, of predictions from how often each byte followed the last few."""
+    """Mean loss on `held`, in nats per byte, of the table of counts made from `train`."""
 
     def codes(ids: NDArray[np.uint8]) -> NDArray[np.int64]:
         """The previous bytes and the next one, as one number."""
@@ -186,8 +186,8 @@ assert math.log(256) > table_losses[0] > table_losses[1] > table_losses[2] > 1
 r"""
 (The code adds 0.1 to every count. Otherwise, a single sequence that was never seen would make the loss infinite.)
 
-*Try it yourself, on paper:* a table that looks back three bytes would have $256^4$ counts. After counting your training
-text, at most what fraction of them can be above zero?
+*Try it yourself, on paper:* a table that looks back three bytes would have $256^4$ counts. Given the length of your
+training text, what's the largest fraction of them that can be above zero?
 
 ## 2 · The plan
 
@@ -241,7 +241,7 @@ check("plan_work")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Add up one layer first: four matrices, and two norms of two vectors each. Then multiply by the number of layers, and add the rows that occur once.</details>
-<details><summary>Hint 2</summary>For the FLOPs go through the table again, and ask of each row whether it takes part in a matrix product; the first row does, at the output. The text above gives attention's FLOPs for one layer in the forward pass.</details>
+<details><summary>Hint 2</summary>For the FLOPs, go through the table again: which rows take part in a matrix product? The first row does, at the output. The text above gives attention's FLOPs for one layer in the forward pass.</details>
 
 **Why it matters.** The rest of the plan builds on these two numbers: three of the four kinds of bytes follow from the
 number of parameters, and a lower bound on the time follows from the FLOPs.
@@ -266,13 +266,13 @@ on_the_napkin = Shape(
 assert work["parameters"] == on_the_napkin.parameters  # the ledger behind lecture 08's explorer
 six_n = work["FLOPs per token"] / (6 * work["parameters"])
 print(f"FLOPs per token are {six_n:.2f} × 6N")
-assert six_n > 1  # what attention adds is more than places and norms take away
+assert six_n > 1  # attention adds more than the positional embedding and the norms take away
 
 # %% [markdown]
 r"""
 ### Bytes, by kind
 
-We plan for mixed precision, as in lecture 10: the parameters, their gradients and AdamW's two averages stay `float32`,
+We plan for mixed precision, as in lecture 10: the parameters, their gradients and AdamW's two moments stay `float32`,
 and autocast converts the inputs of matrix products to `bfloat16`. So there are activations in both formats. For
 $N = B \cdot T$ tokens (not the $N$ of $6N$) and $h$ heads, autograd keeps:
 
@@ -290,7 +290,7 @@ $N = B \cdot T$ tokens (not the $N$ of $6N$) and $h$ heads, autograd keeps:
 |---|---|---|
 | the last LayerNorm: its input and its statistics | $Nd + 2N$ | `float32` |
 | its output, as the input of the output layer | $Nd$ | 16 bits |
-| the loss: all log-probabilities, and one more number, the count of tokens that the mean is over | $NV + 1$ | `float32` |
+| the loss: all log-probabilities, and a scalar, the number of tokens in the mean | $NV + 1$ | `float32` |
 | a copy of each matrix in a product, including the token embedding | $12Ld^2 + Vd$ | 16 bits |
 
 From a query's log-sum-exp, the backward pass computes its attention weights again. The last row exists only under
@@ -385,7 +385,7 @@ assert in_mixed["activations"] > sum(in_mixed.values()) / 2
 
 # %% [markdown]
 r"""
-Apart from activations, mixed precision saves no memory. How much time it saves depends on your device.
+Mixed precision saves memory only on activations. How much time it saves depends on your device.
 
 ### Seconds
 
@@ -489,7 +489,7 @@ check("Attention")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>One <code>rearrange</code> can split the last dimension into three dimensions: the part (query, key or value), the head, and the place within the head. Which of these dimensions varies slowest? You can unpack the result into q, k, v if the part comes first.</details>
+<details><summary>Hint 1</summary>One <code>rearrange</code> can split the last dimension into three dimensions: the part (query, key or value), the head, and the position within the head. Which of these dimensions varies slowest? You can unpack the result into q, k, v if the part comes first.</details>
 <details><summary>Hint 2</summary>After the attention the dimensions are <code>b h t e</code>. Merging undoes the split: the heads are next to each other again in the last dimension, in the same order.</details>
 
 **Why it matters.** This is the only place in the model where tokens interact. Everything else treats each token
@@ -502,7 +502,7 @@ normalizes that sum, applies the feed-forward block, and adds the result to the 
 
 # %%
 class Block(nn.Module):
-    """One layer: adds attention (applied to the normalized x), then the feed-forward block likewise."""
+    """One layer: adds attention of the normalized x, then the feed-forward block of the normalized sum."""
 
     def __init__(self, width: int, attention: nn.Module) -> None:
         super().__init__()
@@ -626,15 +626,15 @@ counted = {
 print(plans_only)
 for kind in work:
     print(f"{kind:>16}: {work[kind]:,} planned, {counted[kind]:,.0f} counted")
-assert counted == work  # to the last one
+assert counted == work  # exactly
 
 # %% [markdown]
 r"""
 **The first loss.** All logits are near 0, so the model gives each byte about the same probability, and the loss should
 be near $\ln 256$. (A logit is the dot product of $d$ normalized numbers with weights whose standard deviation is 0.02.
-So the variance of the logits is $0.02^2 d$, and the loss exceeds $\ln 256$ by about half of that: for small logits $z$
-of variance $\sigma^2$, the mean of $e^z$ is about $1 + \sigma^2/2$, whose logarithm the softmax's denominator adds to
-the loss.)
+So the variance of the logits is $\sigma^2 = 0.02^2 d$. The loss exceeds $\ln 256$ by about half of that, because it
+contains the logarithm of the softmax's denominator: for small logits $z$, the mean of $e^z$ is about $1 + \sigma^2/2$,
+and its logarithm is about $\sigma^2/2$.)
 
 **The causal mask.** If you change a token, the logits at all earlier positions must stay the same. (In `float64`,
 rounding errors stay far below $10^{-9}$; we count anything above that as a change.)
@@ -718,14 +718,14 @@ def bytes_of_a_step(mixed: bool) -> dict[str, int]:
 
 measured_bytes = {}
 for precision, kinds in step_bytes.items():
-    bytes_of_a_step(precision)  # warm up: the first product on a GPU takes memory for itself
+    bytes_of_a_step(precision)  # warm up: the first product on a GPU allocates a workspace
     measured_bytes[precision] = bytes_of_a_step(precision)
     print("mixed precision" if precision else "float32")
     for kind, size in kinds.items():
         found = measured_bytes[precision][kind]
         share = found / size - 1
         print(f"{kind:>16}: {size:>14,} B planned, {found:>14,} B measured, {share:+.2%}")
-        if device.type != "mps":  # where attention is another operation, which keeps more
+        if device.type != "mps":  # where a different attention operation keeps more
             assert abs(share) < 0.02
 more = measured_bytes[True]["activations"] - in_mixed["activations"]
 if device.type == "cpu":
@@ -786,8 +786,8 @@ r"""
 
 Only the seconds are still missing from the plan. So we rehearse: we train models with fewer layers for a few steps, and
 extrapolate. A model of *one* layer takes $t(1)$ seconds per step, for that layer and everything else (embedding, output
-layer, loss, batch). A model of $m$ layers, a little more than half of the real model's $L$, takes longer, and the
-difference is the time of $m - 1$ layers. So with $L$ layers, a step should take
+layer, loss, batch). A model of $m = \lfloor L/2 \rfloor + 1$ layers takes longer, and the difference is the time of
+$m - 1$ layers. So with all $L$ layers, a step should take
 
 $$t(L) = t(1) + (L - 1) \cdot \frac{t(m) - t(1)}{m - 1} .$$
 
@@ -920,14 +920,14 @@ moments = (
     every := preset.steps // LOOKS,
     3 * every,
     preset.steps,
-)  # at which it will show what it writes
+)  # steps whose weights we keep, to let the model write
 held_out_losses: dict[int, float] = {}
 stop = 2 * every
 step_flops = work["FLOPs per token"] * tokens_per_step
 
 
 def process(seed: int, steps: range) -> tuple[nn.Module, list[float], float]:
-    """Train for these steps, after the first from the checkpoint: model, losses, seconds."""
+    """Train for these steps, from the checkpoint unless they start at 0; return model, losses and seconds."""
     torch.manual_seed(seed)
     shuffle.manual_seed(seed)
     model = make_model().to(device)
@@ -1033,8 +1033,8 @@ with a cache in each layer.
 Write `generate(model, heads, ids, count, pick)`. It continues each row of `ids`, `[b, t]`, by `count` tokens, one at a
 time, and returns the old and new ids together, `[b, t + count]`.
 
-- The logits at the *last* position, `[b, vocabulary]`, predict what comes next: for each new token, call `pick` once
-  with these logits, and it returns the next id of each row, `[b]`.
+- The logits at the *last* position, `[b, vocabulary]`, predict what comes next. For each new token, call `pick` once
+  with these logits; it returns the next id of each row, `[b]`.
 - Compute what your `Transformer` computes, from `model.tokens`, `model.places`, `model.blocks` and `model.norm`, and in
   each block from `norm_1`, `attention.qkv`, `attention.out`, `norm_2`, `up` and `down`. Call only these parts, never the
   model, a block or its attention as a whole. `heads` is the number of attention heads.
@@ -1074,7 +1074,7 @@ class KVCache:
         k: Float[Tensor, "b h t e"],
         v: Float[Tensor, "b h t e"],
     ) -> Float[Tensor, "b h t e"]:
-        """Store k and v behind what is there, and attend causally to everything stored."""
+        """Append k and v to what is stored, and attend causally to all of it."""
         ### BEGIN SOLUTION
         start, end = self.length, self.length + q.shape[2]
         self.keys[:, :, start:end] = k
@@ -1120,15 +1120,15 @@ check("generate")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>One loop over the new tokens, as in exercise 13.3. What enters the model is the prompt in the first round and the newest column in all later ones; its positions begin where the cache ends. Inside is a loop over the blocks, and each block has its own cache.</details>
+<details><summary>Hint 1</summary>One loop over the new tokens, as in exercise 13.3. The first pass processes the prompt, and each later one the newest column; positions begin where the cache ends. Inside this loop is another over the blocks, and each block has its own cache.</details>
 <details><summary>Hint 2</summary>Copy the lines of <code>Transformer</code>, <code>Block</code> and <code>Attention</code> in the order in which they run. Only two lines change: the rows of <code>places</code>, and the attention, which becomes <code>cache.attend(q, k, v)</code>. The norm and the output layer need only the last position.</details>
 
 **Why it matters.** At their core, chatbots work like this: a pass for the prompt, a small one for each new token, and a
 rule that picks it. You've now written both forward passes of a Transformer, for training and for inference.
 
 Our rule draws from the predicted probabilities with a temperature (lecture 09) of 0.7, which makes likely bytes even
-more likely. The texts are printed side by side, so we shorten the gaps: longer runs of spaces to eight spaces, and
-several empty lines to one. A dot stands for a character that can't be printed.
+more likely. The texts are printed side by side, so we cut runs of more than eight spaces to eight, and several empty
+lines to one. A dot stands for a character that can't be printed.
 """
 
 
@@ -1189,8 +1189,8 @@ because they form one batch).
 
 ### How fast does it generate text?
 
-As in lecture 13, the text must be the same with and without a cache. The folded code has the loop without one, which
-passes the whole text through the model for each new token. It compares the two texts in `float64`, where rounding
+As in lecture 13, the text must be the same with and without a cache. The folded code contains a loop without a cache,
+which passes the whole text through the model for each new token. It compares the two texts in `float64`, where rounding
 errors are too small to change which byte is chosen. Then it times two passes: one over a single token, which takes
 about as long as a step with the cache, and one over the whole context, which takes about as long as the last step
 without a cache.
@@ -1212,7 +1212,7 @@ def generate_plainly(model: nn.Module, ids: Tensor, count: int) -> Tensor:
 
 
 def pass_seconds(tokens: int) -> float:
-    """The time of a forward pass over so many tokens."""
+    """The time of a forward pass over this many tokens."""
 
     @torch.no_grad()
     def forward() -> Tensor:
@@ -1246,7 +1246,7 @@ how long two passes take. By what factor does the cache increase the number of t
 guess = None  # times
 
 # %% tags=["timed"]
-slope = (whole - one) / (preset.context - 1)  # the passes in between are on a straight line
+slope = (whole - one) / (preset.context - 1)  # if time grows linearly
 lengths = range(prompt.shape[1], preset.context)  # of the text, before each new token
 planned_rates = {
     "without": new_tokens / sum(one + slope * (length - 1) for length in lengths),
@@ -1274,8 +1274,8 @@ two passes, and far fewer if another program takes the processor in between. In 
 token is mostly overhead (lecture 13). The larger the model and the longer its context, the more a cache helps.
 
 But the cache is of no use beyond the end of the context. A loop without a cache could go on by passing only the last
-$T$ tokens. With each new token, all the others then move to another position, so their keys and values change, and
-everything in a cache would be out of date.
+$T$ tokens. Each new token then shifts all the others by one position, so their keys and values change, and everything
+in a cache would be out of date.
 
 *Try it yourself:* which batch size gives the most tokens per second? (Pass `prompt.expand(n, -1)`.)
 
@@ -1305,15 +1305,15 @@ for kind, plan in planned.items():
     )
 
 if device.type != "mps":  # see section 3
-    assert off <= {"seconds"}  # all else does not depend on what else the machine does
+    assert off <= {"seconds"}  # nothing else depends on how busy the machine is
 # A machine may be busy, and several times slower; a wrong unit is a factor of 1,000.
 assert 1 / 50 < run_seconds / planned_seconds < 50
 
 # %% [markdown]
 r"""
-If the seconds are off, another program was probably running during the rehearsal (then the run was faster than planned)
-or the run (then it was slower), or the device got hot and slowed down. Close other programs and repeat the rehearsal
-and the run: on an idle machine, plan and measurement agree within 20%.
+If the run was slower than planned, another program was probably running at the same time, or the device got hot and
+slowed down. If it was faster, the rehearsal was probably disturbed. Close other programs and repeat the rehearsal and
+the run: on an idle machine, plan and measurement agree within 20%.
 
 ### Exercise 14.6 · Discrepancies (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -1346,7 +1346,7 @@ def discrepancies(
             off[name] = None
             continue
         difference = measured[name] - plan
-        if not abs(difference) <= tolerances[name] * plan:  # and not `>`, which NaN never is
+        if not abs(difference) <= tolerances[name] * plan:  # `>` is False for NaN
             off[name] = difference / plan
     return off
     ### END SOLUTION
@@ -1410,9 +1410,9 @@ each makes one more change than the version before it:
 | compiled | `torch.compile` fuses the operations between the products (lecture 11; here only on CUDA) |
 | twice the batch | larger products, and a smaller fraction of the time for the optimizer |
 
-Attention isn't in this table because it's been one fused operation from the start. For every row, the code prints the
-step's rate as a fraction of the same number: the peak in `bfloat16` or, if that's unknown, the higher of the two
-ceilings from section 2. So the fractions are proportional to speed.
+Attention isn't in this table because it's been one fused operation from the start. The code divides the rate of every
+step by the same number: the peak in `bfloat16` or, if that's unknown, the higher of the two ceilings from section 2. So
+the fractions that it prints are proportional to speed.
 
 **Predict.** In tokens per second, by what factor is the fastest of these faster than plain `float32`?
 """

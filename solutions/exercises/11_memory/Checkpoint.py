@@ -14,7 +14,7 @@ exercise = Exercise(
 def run(student, weights, x, gradient, kind="tanh", before=None, frozen=(), shared=False, training=True):
     """A chain of blocks in checkpoints: output, gradients of x and the last block, who ran, what was kept.
 
-    In eval mode a block computes something else.
+    In eval mode a block behaves differently.
     """
     import torch
     from torch.multiprocessing.reductions import StorageWeakRef
@@ -110,7 +110,7 @@ edges = {
     "three blocks": given([first, second, torch.ones(1, 2)], rows, torch.ones(3, 2)),
     "one row": given([first], rows[:1], up[:1]),
     "no rows": given([first], rows[:0], up[:0]),
-    "a block that gives x back": given([square], rows, rows, "identity"),
+    "a block that returns x": given([square], rows, rows, "identity"),
     "nothing in the block requires a gradient": given([square], rows, rows, "tanh", None, ["weight", "bias"]),
     "the same block twice": given([square], rows, rows, "tanh", None, [], True),
     "a gradient of zeros": given([first], rows, torch.zeros(3, 3)),
@@ -135,7 +135,7 @@ exercise.requirement(
     visible=shown(one, two),
     edges=edges,
     domain=chains(),
-    hint="What backward returns for x is the gradient of the tensor that the block ran on the second time.",
+    hint="The second run starts from a tensor of its own; in backward, return that tensor's gradient for x.",
 )
 exercise.requirement(
     "the block's parameters get the same gradients as from block(x), added to what is in `.grad`",
@@ -150,7 +150,7 @@ exercise.requirement(
     ],
     edges={name: case for name, case in edges.items() if name != "the same block twice"},
     domain=chains(),
-    hint="An ordinary backward pass through the second run gives the parameters what they should get.",
+    hint="An ordinary backward pass through the second run adds the right gradients to the parameters.",
 )
 exercise.requirement(
     "nothing but x itself is kept between forward and backward",
@@ -170,7 +170,7 @@ exercise.requirement(
     visible=shown(one, two),
     edges=edges,
     domain=chains(),
-    hint="One run in forward, and one in backward, from which all gradients come.",
+    hint="Run the block once in forward and once in backward; the second run gives you all the gradients.",
 )
 
 no_grad = "output.backward(gradient) → slope = torch.autograd.grad(output, x, gradient)[0]"
@@ -192,7 +192,7 @@ exercise.mistake(
     all_of_them.replace("PARAMETERS", "list(ctx.block.parameters())")
     + "p.grad if g is None else g if p.grad is None else p.grad + g", slope,
 )  # fmt: skip
-mode = "The block computes something else in eval mode: leave its mode as it is."
+mode = "The block behaves differently in eval mode: leave its mode as it is."
 exercise.mistake(mode, "return block(x) → return block.eval()(x)")
 exercise.mistake(mode, "return block(x) → was = block.training; out = block.eval()(x); block.train(was); return out",
                  "output = ctx.block(x) → was = ctx.block.training; output = ctx.block.eval()(x); ctx.block.train(was)")  # fmt: skip
@@ -213,14 +213,14 @@ exercise.mistake("x is still attached to the graph before it, so that graph gets
 none = "x gets no gradient, so nothing before this block does either."
 exercise.mistake(none, "x.detach().requires_grad_() → x.detach()")
 exercise.mistake(
-    "The pass starts from the gradient that you are given, not from ones.",
+    "Start the backward pass from the gradient that you're given, not from ones.",
     "output = ctx.block(x) → output = ctx.block(x).sum()",
     "output.backward(gradient) → output.backward()",
 )  # fmt: skip
-exercise.mistake("One gradient for each argument of forward, in its order: the block comes first.",
+exercise.mistake("Return one gradient for each argument of forward, in the same order: the block comes first.",
                  "return None, x.grad → return x.grad, None")  # fmt: skip
 exercise.mistake(
-    "One gradient for each argument of forward: the block is one of them.",
+    "Return one gradient for each argument of forward: the block is one of them.",
     "return None, x.grad → return x.grad",
 )  # fmt: skip
 exercise.mistake(none, "return None, x.grad → return None, None")

@@ -20,14 +20,14 @@ def make(student, weight, bias, down, up, alpha):
     for name, values in (("down", down), ("up", up)):
         have = list(getattr(layer, name).shape)
         if have != list(values.shape):
-            raise ValueError(f"{name} is {have}, and not {list(values.shape)}")
+            raise ValueError(f"the shape of {name} is {have}, not {list(values.shape)}")
         with torch.no_grad():
             getattr(layer, name).copy_(values)
     return base, layer
 
 
 def output(student, weight, bias, x, down, up, alpha):
-    """What the layer makes of x."""
+    """The layer's output for x."""
     _, layer = make(student, weight, bias, down, up, alpha)
     return layer(x).detach()
 
@@ -49,7 +49,7 @@ def merge(student, weight, bias, down, up, alpha):
 
 
 def gradients(student, weight, bias, x, down, up, alpha):
-    """Who is trained, and who gets a gradient."""
+    """What is trained, and what gets a gradient."""
     import torch
 
     def gradient_of_x(layer):
@@ -66,11 +66,11 @@ def gradients(student, weight, bias, x, down, up, alpha):
     without = gradient_of_x(plain)
     return {
         "parameters to train": sorted(found),
-        "of the base's, not frozen": base_got,
+        "parameters of the base that aren't frozen": base_got,
         "down gets a gradient": got.get("down"),
         "up gets a gradient": got.get("up"),
-        "x gets one through the base": bool(without.any()),
-        "x gets one through down and up": bool((with_change - without).abs().max() > 1e-6),
+        "x gets a gradient through the base": bool(without.any()),
+        "x gets a gradient through down and up": bool((with_change - without).abs().max() > 1e-6),
     }
 
 
@@ -100,8 +100,8 @@ def begin(student, d_in, d_out, rank, dtype=None):
     return {
         "standard deviation of down, times √in": down.std().item(),
         "mean of down, times √in": down.mean().item(),
-        "numbers of down within one standard deviation": (down.abs() < 1).double().mean().item(),
-        "numbers of up that are 0": (layer.up == 0).double().mean().item(),
+        "fraction of down within one standard deviation": (down.abs() < 1).double().mean().item(),
+        "fraction of up that is 0": (layer.up == 0).double().mean().item(),
         "at first the output is the base's": bool(torch.allclose(layer(x), base(x), rtol=1e-2, atol=1e-3)),
         "another layer begins with the same down": torch.equal(layer.down, other.down),
         "sizes of down": sorted(down.shape),
@@ -109,7 +109,7 @@ def begin(student, d_in, d_out, rank, dtype=None):
 
 
 STATISTICS = (
-    "standard deviation of down, times √in", "mean of down, times √in", "numbers of down within one standard deviation",
+    "standard deviation of down, times √in", "mean of down, times √in", "fraction of down within one standard deviation",
 )  # fmt: skip
 weight, bias = torch.tensor([[1.0, 2.0, 3.0], [0.0, -1.0, 1.0]]), torch.tensor([0.5, -0.5])
 rows = torch.tensor([[1.0, 0.0, -1.0], [2.0, 1.0, 0.0]])
@@ -166,7 +166,7 @@ exercise.requirement(
         "rank 1": given(weight, bias, down[:1], up[:, :1], 8.0),
     },
     domain=layers(with_x=False),
-    hint="A new tensor: the base's whole weight, and the change with its factor.",
+    hint="Return a new tensor: the base's weight plus the update times its factor.",
 )
 exercise.requirement(
     "the base is frozen, bias included; gradients reach down, up and x",
@@ -207,7 +207,7 @@ exercise.requirement(
         given, st.integers(1, 9), st.integers(1, 9), st.integers(1, 9), st.booleans(),
         any_of(torch.float32, torch.float64, torch.bfloat16), any_of("cpu", "meta"),
     ),
-    hint="The base's weight has a dtype and a device: make both like it. A submodule's parameters are the module's.",
+    hint="Give both the dtype and device of the base's weight. A module's parameters include those of its submodules.",
 )  # fmt: skip
 exercise.requirement(
     "at first up is 0, and down is normal with standard deviation 1/√in",
@@ -224,68 +224,68 @@ exercise.requirement(
         "square": given(128, 128, 128),
     },
     domain=st.builds(given, any_of(80, 300, 500), any_of(1, 5, 200), any_of(100, 120, 150)),
-    hint="torch.randn gives normal numbers of standard deviation 1; what makes it 1/√in? up · down begins at 0.",
+    hint="torch.randn draws normal numbers with standard deviation 1; what makes it 1/√in? up · down begins at 0.",
 )
 
 exercise.mistake("Freeze the base: its parameters require no gradient.", "p.requires_grad_(False) → pass")
 exercise.mistake("The bias belongs to the base, too, and is frozen with it.",
                  "for p in base.parameters() → for p in [base.weight]")  # fmt: skip
 exercise.mistake(
-    "At first nothing has changed: up starts with zeros, so that up @ down is zero.",
+    "A new layer computes what the base does: up starts with zeros, so that up @ down is zero.",
     "weight.new_zeros(weight.shape[0], rank) → torch.randn(weight.shape[0], rank, dtype=weight.dtype, "
     "device=weight.device)",
 )  # fmt: skip
 exercise.mistake("If down is zero as well, neither ever gets a gradient: begin with random numbers.",
                  "torch.randn_like( → torch.zeros_like(")  # fmt: skip
-exercise.mistake("down: normal numbers divided by √in.", "/ weight.shape[1] ** 0.5 → ")
-exercise.mistake("The standard deviation is 1/√in: that is 1/in.", "/ weight.shape[1] ** 0.5 → / weight.shape[1]")
+exercise.mistake("down starts with normal numbers divided by √in.", "/ weight.shape[1] ** 0.5 → ")
+exercise.mistake("Your standard deviation is 1/in; it should be 1/√in.", "/ weight.shape[1] ** 0.5 → / weight.shape[1]")
 exercise.mistake(
-    "It is the root of in, the size of x, and not of out.",
+    "Divide by the square root of in, the size of x, not of out.",
     "weight.shape[1] ** 0.5 → weight.shape[0] ** 0.5",
 )  # fmt: skip
-exercise.mistake("It is the root of in, and not of the rank.", "weight.shape[1] ** 0.5 → rank ** 0.5")
+exercise.mistake("Divide by the square root of in, not of the rank.", "weight.shape[1] ** 0.5 → rank ** 0.5")
 exercise.mistake(
-    "The numbers are normally distributed, not uniformly.",
+    "Draw from a normal distribution, not a uniform one.",
     "torch.randn_like(weight[:1].expand(rank, -1)) → (2 * torch.rand_like(weight[:1].expand(rank, -1)) - 1) * 3**0.5",
 )  # fmt: skip
 exercise.mistake(
     "Each layer begins with different random numbers: don't seed.",
     "self.base, self.scale = base, alpha / rank → self.base, self.scale = base, alpha / rank; torch.manual_seed(0)",
 )  # fmt: skip
-factor = "The change is multiplied by alpha / rank."
+factor = "Multiply the update by alpha / rank."
 exercise.mistake(factor, "base, alpha / rank → base, 1.0")
 exercise.mistake("alpha is divided by the rank.", "base, alpha / rank → base, alpha")
 exercise.mistake("alpha / rank needn't be an integer.", "base, alpha / rank → base, alpha // rank")
-exercise.mistake("The factor is alpha / rank, and not its inverse.", "base, alpha / rank → base, rank / alpha")
+exercise.mistake("The factor is alpha / rank, not its inverse.", "base, alpha / rank → base, rank / alpha")
 exercise.mistake(factor, "+ self.scale * (x @ → + (x @")
 exercise.mistake(
-    "The change in merged() is multiplied by alpha / rank, as the output's is.",
+    "In merged(), too, multiply the update by alpha / rank.",
     "+ self.scale * (self.up → + (self.up",
 )  # fmt: skip
-exercise.mistake("The output is the base's alone: add the change.", "+ self.scale * (x @ self.down.T @ self.up.T) → ")
+exercise.mistake("Your output is the base's alone: add the update's.", "+ self.scale * (x @ self.down.T @ self.up.T) → ")
 exercise.mistake("Add the base's output.", "self.base(x) + → ")
 exercise.mistake("The base's bias is missing.", "self.base(x) + → x @ self.base.weight.T +")
 exercise.mistake(
-    "The factor is for the change alone, not for the base.",
+    "Multiply only the update by the factor, not the base's output.",
     "self.base(x) + self.scale * (x @ self.down.T @ self.up.T) → self.scale * (self.base(x) + x @ self.down.T @ "
     "self.up.T)",
 )  # fmt: skip
-exercise.mistake("merged() is the whole weight: the base's, and the change.", "self.base.weight + → ")
+exercise.mistake("merged() returns the whole weight: the base's plus the update.", "self.base.weight + → ")
 exercise.mistake(
     "merged() returns a new tensor and leaves the base's weight as it is.",
     "return self.base.weight + → self.base.weight += ",
     "(self.up @ self.down) → (self.up @ self.down); return self.base.weight",
 )  # fmt: skip
 exercise.mistake(
-    "down gets no gradient: what is computed with `.data` or detached isn't recorded.",
+    "down gets no gradient: autograd doesn't record what you compute with `.data` or a detached tensor.",
     "self.down.T → self.down.data.T",
 )  # fmt: skip
 exercise.mistake(
-    "up gets no gradient: what is computed with `.data` or detached isn't recorded.",
+    "up gets no gradient: autograd doesn't record what you compute with `.data` or a detached tensor.",
     "self.up.T → self.up.detach().T",
 )  # fmt: skip
 exercise.mistake(
-    "x gets no gradient through down and up: what came before this layer would learn from the base's part alone.",
+    "x gets no gradient through down and up: earlier layers would learn only through the base.",
     "(x @ → (x.detach() @",
 )  # fmt: skip
 exercise.mistake(
@@ -309,7 +309,7 @@ exercise.mistake("The base's parameters aren't the layer's, so `.to` and state_d
                  "self.base(x) → self.bases[0](x)", "self.base.weight + → self.bases[0].weight +")  # fmt: skip
 
 # %% mistake: shapes as one multiplies from the right
-# says: down is [rank, in] and up [out, rank], as nn.Linear keeps its weights.
+# says: down is [rank, in] and up [out, rank], the order in which nn.Linear keeps its weight.
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha):
         super().__init__()

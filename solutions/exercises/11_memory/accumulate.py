@@ -4,13 +4,13 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, tensors
 
-exercise = Exercise("Part by part: forward, weight the loss by the part's share of the rows, backward.")
+exercise = Exercise("For each microbatch: forward, weight the loss by the microbatch's fraction of the rows, backward.")
 
 
 def run(student, weight, x, y, size, kind="squared", frozen=False, before=None, training=True):
-    """The gradients, the loss returned, the rows that the model saw, and how many parts it kept.
+    """The gradients, the loss returned, the rows that the model saw, and how many microbatches it kept.
 
-    Like one with dropout, the model computes something else in eval mode.
+    Like one with dropout, the model behaves differently in eval mode.
     """
     import weakref
 
@@ -43,7 +43,7 @@ def run(student, weight, x, y, size, kind="squared", frozen=False, before=None, 
 
     def loss(prediction, target):
         if not prediction.requires_grad or target.requires_grad:
-            raise ValueError("loss(prediction, target): what the model says comes first")
+            raise ValueError("loss(prediction, target): the model's output comes first")
         error = prediction - target
         each = {"squared": error.square(), "softplus": torch.nn.functional.softplus(error)}[kind]
         return each.sum(dim=1).mean()
@@ -60,7 +60,7 @@ def run(student, weight, x, y, size, kind="squared", frozen=False, before=None, 
         "the loss returned": returned.item() if torch.is_tensor(returned) else returned,
         "its type": type(returned).__name__,
         "rows in each pass": passed,
-        "parts whose activations are kept at once": max(alive, default=0),
+        "microbatches whose activations are kept at once": max(alive, default=0),
     }
 
 
@@ -80,7 +80,7 @@ def twice(student, weight, x, y, size, kind, before):
 
 
 GRADIENTS, LOSS = ("gradients", "the model's mode afterward"), ("the loss returned", "its type")
-PASSES = ("rows in each pass", "parts whose activations are kept at once")
+PASSES = ("rows in each pass", "microbatches whose activations are kept at once")
 batch = torch.tensor([[1.0], [2.0], [-1.0], [0.5], [3.0], [-2.0]])
 goals = torch.tensor([[1.0], [0.0], [2.0], [-1.0], [8.0], [5.0]])
 weight = torch.ones(1, 1)
@@ -91,7 +91,7 @@ def runs(draw, frozen=False):
     rows, d_in, d_out = draw(st.tuples(st.integers(1, 7), st.integers(1, 3), st.integers(1, 3)))
     dtype = torch.float64
     x, y = draw(tensors((rows, d_in), dtype)), draw(tensors((rows, d_out), dtype))
-    # 100 away from what the model says: nothing cancels.
+    # 100 away from the model's outputs: nothing cancels.
     args = [draw(tensors((d_out, d_in), dtype)), x, y - draw(any_of(0, 100)), draw(st.integers(1, 9))]
     rest = [draw(any_of("squared", "softplus")), draw(st.booleans()) if frozen else False]
     return given(*args, *rest, training=draw(any_of(True, True, False)))
@@ -104,17 +104,17 @@ def earlier(draw):
 
 shared = {
     "size divides the batch": given(weight, batch, goals, 2),
-    "one part": given(weight, batch, goals, 6),
+    "a single microbatch": given(weight, batch, goals, 6),
     "size larger than the batch": given(weight, batch, goals, 100),
     "one row at a time": given(weight, batch, goals, 1),
     "a batch of one row": given(weight, batch[:1], goals[:1], 1),
-    "a last part of one row": given(weight, batch, goals, 5),
+    "a last microbatch of one row": given(weight, batch, goals, 5),
     "another loss": given(weight, batch, goals, 4, "softplus"),
     "in eval mode": given(weight, batch, goals, 4, training=False),
 }
 
 exercise.requirement(
-    "the gradients are those of the whole batch's mean loss, the smaller last part included; the model keeps its mode",
+    "the gradients are those of the whole batch's mean loss, even if the last microbatch is smaller; the model keeps its mode",
     points=0.5,
     probe=run,
     tolerance=1e-5,
@@ -131,14 +131,14 @@ exercise.requirement(
     domain=runs(frozen=True),
 )  # fmt: skip
 exercise.requirement(
-    "each row passes once, `size` at a time and in order, and only one part's activations are kept",
+    "each row is used once, `size` at a time and in order, and only one microbatch's activations are kept",
     points=0.5,
     probe=run,
     rules=dict.fromkeys(GRADIENTS + LOSS, "ignored"),
     visible=[given(weight, batch, goals, 4, says="the passes of accumulate(model, loss, x, y, size=4) with 6 rows")],
     edges=shared,
     domain=runs(),
-    hint="backward frees what a part has kept: when does it have to be called?",
+    hint="backward frees the activations of a microbatch: when do you have to call it?",
 )
 exercise.requirement(
     "the gradients add to what is in `.grad`",
@@ -148,7 +148,7 @@ exercise.requirement(
     visible=[given(weight, batch, goals, 4, "squared", 10.0,
                    says="gradients of 10 everywhere, then accumulate(model, loss, x, y, size=4) with 6 rows")],
     edges={
-        "one part": given(weight, batch, goals, 6, "squared", 10.0),
+        "a single microbatch": given(weight, batch, goals, 6, "squared", 10.0),
         "size divides the batch": given(weight, batch, goals, 3, "squared", 10.0),
     },
     domain=earlier(),
@@ -165,16 +165,16 @@ exercise.requirement(
     ],
     edges=shared,
     domain=runs(),
-    hint="Each part's loss is the mean of its own rows; how much does it count in the mean of all?",
+    hint="Each microbatch's loss is the mean of its own rows; how much does it count in the mean of all rows?",
 )
 
-late = "Several parts' activations are kept at the same time: call backward part by part, and retain no graph."
+late = "Several microbatches' activations are kept at the same time: call backward after each one, and retain no graph."
 share = "loss(model(rows), targets) * len(rows) / len(x) → loss(model(rows), targets)"
-unweighted = "Each part's loss is the mean of *its* rows: weight it by its share of all rows before you call backward."
+unweighted = "Each microbatch's loss is the mean of *its* rows: weight it by its fraction of all rows before you call backward."
 exercise.mistake(unweighted, share)
-exercise.mistake("The parts differ in size: each counts in proportion to its rows.",
+exercise.mistake("Microbatches may differ in size: each counts in proportion to its rows.",
                  f"{share} / math.ceil(len(x) / size)")  # fmt: skip
-exercise.mistake("The last part may have fewer rows than `size`, and then counts less.", f"{share} * size / len(x)")
+exercise.mistake("The last microbatch may have fewer rows than `size`, and then counts less.", f"{share} * size / len(x)")
 exercise.mistake(unweighted, "share.backward() → (share * len(x) / len(rows)).backward()")  # fmt: skip
 exercise.mistake(
     late,
@@ -185,10 +185,10 @@ exercise.mistake(
 )  # fmt: skip
 exercise.mistake(late,
                  "share.backward() → share.backward(retain_graph=True)")  # fmt: skip
-exercise.mistake("The model computes something else in eval mode: leave its mode as it is.", "total = 0.0 → total = 0.0; model.eval()")
-exercise.mistake("The model came in eval mode and is in training mode now: leave its mode as it is.",
+exercise.mistake("The model behaves differently in eval mode: leave its mode as it is.", "total = 0.0 → total = 0.0; model.eval()")
+exercise.mistake("You switched the model from eval to training mode: leave its mode as it is.",
                  "total = 0.0 → total = 0.0; model.train()")  # fmt: skip
-exercise.mistake("The last part is missing: it may be smaller than the others.",
+exercise.mistake("The last microbatch is missing: it may be smaller than the others.",
                  "range(0, len(x), size) → range(0, len(x) - size + 1, size)")  # fmt: skip
 exercise.mistake("Pass at most `size` rows at a time.", "range(0, len(x), size) → range(1)",
                  "x[start : start + size], y[start : start + size] → x, y")  # fmt: skip
@@ -197,31 +197,31 @@ exercise.mistake(
     "range(0, len(x), size) → range(len(x))",
     "x[start : start + size], y[start : start + size] → x[start : start + 1], y[start : start + 1]",
 )  # fmt: skip
-exercise.mistake("Take `size` rows at a time; only the last part is smaller.",
+exercise.mistake("Take `size` rows at a time; only the last microbatch is smaller.",
                  "total = 0.0 → total = 0.0; size = math.ceil(len(x) / math.ceil(len(x) / size))")  # fmt: skip
 exercise.mistake("Take the rows in order.", "range(0, len(x), size) → reversed(range(0, len(x), size))")
 exercise.mistake(
-    "Each row passes once: you already have the loss from the pass before backward.",
+    "Use each row once: you already have the loss from the pass before backward.",
     "total += share.item() → total += loss(model(rows).detach().requires_grad_(), targets).item() * len(rows) / len(x)",
 )  # fmt: skip
-exercise.mistake("Gradients add up over the parts: don't clear them in between.",
+exercise.mistake("Gradients add up over the microbatches: don't clear them in between.",
                  "share.backward() → model.zero_grad(); share.backward()")  # fmt: skip
 exercise.mistake(
     "Let the gradients add to what is in .grad: don't clear it.",
     "total = 0.0 → total = 0.0; model.zero_grad()",
 )  # fmt: skip
 exercise.mistake(
-    "The gradients are right; return the mean loss of all *rows*, not of the parts.",
+    "The gradients are right; return the mean loss over all *rows*, not over the microbatches.",
     "total += share.item() → total += share.item() * len(x) / len(rows) / math.ceil(len(x) / size)",
 )  # fmt: skip
-exercise.mistake("The loss returned is the last part's only.",
+exercise.mistake("You returned the loss of the last microbatch only.",
                  "total += share.item() → total = share.item() * len(x) / len(rows)")  # fmt: skip
 exercise.mistake(
     "Return the mean over the rows, not the sum.",
     "total += share.item() → total += share.item() * len(x)",
 )  # fmt: skip
 exercise.mistake("Return a Python float, not a tensor.", "total += share.item() → total += share.detach()")
-exercise.mistake("The mean loss has to be returned as well.", "return total → return None")
+exercise.mistake("Return the mean loss as well.", "return total → return None")
 
 # %% wrong: leaves the last part out, and counts each part fully
 def accumulate(model, loss, x, y, size):

@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("Eager: operands and result of every operation. Fused: inputs from outside, and the last result.")
+exercise = Exercise("Eager: count the operands and the result of every operation. Fused: the inputs from outside, and the last result.")
 
 small = [("a", ["x"]), ("b", ["a", "y"])]
 later = [("b", ["a", "y"]), ("c", ["b", "z"]), ("d", ["c", "x"]), ("e", ["d", "a"])]
@@ -32,8 +32,8 @@ edges = {
     "many operands": given([("p", ["u", "v", "w"]), ("q", ["p", "z"])], 8),
     "results that are used twice": given(branches, 4),
     "GELU": given(gelu, 4_000),
-    "a temporary that nobody uses": given([("a", ["x"]), ("b", ["y"]), ("c", ["y"])], 4),
-    "the last one uses nothing of the others": given([("a", ["x"]), ("b", ["a"]), ("c", ["x", "z"])], 4),
+    "a temporary that is never used": given([("a", ["x"]), ("b", ["y"]), ("c", ["y"])], 4),
+    "the last one uses none of the others": given([("a", ["x"]), ("b", ["a"]), ("c", ["x", "z"])], 4),
     "an input that comes last": given([("a", ["x"]), ("b", ["a"]), ("c", ["b", "y"])], 4),
     "the temporary is the second operand": given([("a", ["x"]), ("b", ["y", "a"])], 4),
     "an input used by every operation": given([("a", ["x"]), ("b", ["a", "x"]), ("c", ["b", "x"])], 4),
@@ -53,7 +53,7 @@ exercise.requirement(
     hint="Every operation, one by one: what does its kernel read, and what does it write?",
 )
 exercise.requirement(
-    '"fused": what comes from outside is read once, the last result is written, and temporaries stay in the kernel',
+    '"fused": each input from outside is read once, the last result is written, and temporaries stay in the kernel',
     points=0.5,
     rules={"eager": "ignored"},
     visible=bytes_of((small, 1_000), ([("a", ["x"]), *later], 1_000), ([("p", ["u", "v"]), ("q", ["p", "u"])], 64)),
@@ -65,12 +65,12 @@ exercise.requirement(
 both = "An operation reads its operands *and* writes its result."
 exercise.mistake(both, "sum(len(operands) + 1 for → sum(len(operands) for")
 exercise.mistake(
-    "The operands are read, too, and not only the results written.",
+    "Count the operands, too: an operation reads them before it writes its result.",
     "sum(len(operands) + 1 for → sum(1 for",
 )  # fmt: skip
 exercise.mistake("Some operations read two tensors: count the operands.", "sum(len(operands) + 1 for → sum(2 for")
 exercise.mistake("Some operations read one tensor only: count the operands.", "sum(len(operands) + 1 for → sum(3 for")
-exercise.mistake("Each kernel reads its operands again, also a tensor that an earlier one has read or written.",
+exercise.mistake("Each kernel reads all of its operands, even a tensor that an earlier kernel has just read or written.",
                  "sum(len(operands) + 1 for _, operands in chain) → len(made | read)")  # fmt: skip
 exercise.mistake(
     "Each operation writes a result of its own, temporaries too.",
@@ -81,7 +81,7 @@ exercise.mistake(
     "eager = sum(len(operands) + 1 for _, operands in chain) → eager = len(made) + sum(len(set(operands) - made) "
     "for _, operands in chain)",
 )  # fmt: skip
-first = "Every tensor that comes from outside has to be read: later operations, too, may need one."
+first = "Every tensor from outside has to be read, and later operations may need new ones."
 exercise.mistake(first, '"fused": (len(read - made) + 1) → "fused": 2')
 exercise.mistake(
     f"Only the first operation's operands are counted. {first}",
@@ -94,10 +94,10 @@ exercise.mistake(
     "len(read - made) → len([n for n in read if n not in made])",
 )  # fmt: skip
 exercise.mistake("The last result has to be written.", "(len(read - made) + 1) * size → len(read - made) * size")
-inside = "In one kernel a temporary never gets to memory: it is neither written nor read."
+inside = "In one kernel a temporary never reaches memory: it's neither written nor read."
 exercise.mistake(inside, "(len(read - made) + 1) → (len(read - made) + len(made))")
 exercise.mistake(inside, "(len(read - made) + 1) → (len(read) + 1)")
-exercise.mistake("The kernel also reads what it needs from outside; writing isn't all.", "(len(read - made) + 1) → 1")
+exercise.mistake("Count what the kernel reads from outside, too, not only what it writes.", "(len(read - made) + 1) → 1")
 elements = "Each of these tensors takes `size` bytes; your result counts tensors."
 exercise.mistake(elements, 'eager * size → eager', "(len(read - made) + 1) * size → len(read - made) + 1")
 

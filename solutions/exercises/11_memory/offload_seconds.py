@@ -3,12 +3,12 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Find the seconds of the transfer and of the computation, pass by pass. Is it their sum, or the larger?")
+exercise = Exercise("For each pass, find the seconds of the transfer and of the computation. Do you add them, or take the larger?")
 
 
 @st.composite
 def steps(draw, ratios, overlap):
-    """Steps whose carrying takes so many tenths of the forward pass's computing."""
+    """Steps whose transfer takes this many tenths of the forward pass's computation."""
     link, rate = draw(st.integers(1, 99)) * draw(any_of(1e6, 1e9)), draw(st.integers(1, 99)) * draw(any_of(1e9, 1e12))
     seconds = draw(st.integers(1, 50))
     return given(int(draw(ratios) / 10 * seconds * link), seconds * rate, link, rate, overlap)
@@ -20,7 +20,7 @@ between, quick, slow = ((size, 3e12, 2e9, 1e12) for size in (8_000_000_000, 2_50
 
 def nothing(overlap):
     return {
-        "nothing to carry": given(0, 3e12, 2e9, 1e12, overlap),
+        "nothing to move": given(0, 3e12, 2e9, 1e12, overlap),
         "nothing to compute": given(8_000_000_000, 0.0, 2e9, 1e12, overlap),
         "nothing at all": given(0, 0.0, 2e9, 1e12, overlap),
     }
@@ -32,8 +32,8 @@ exercise.requirement(
     visible=[given(*quick, False), given(4_000_000_000, 3e12, 2.5e9, 1e12, False)],
     edges=nothing(False) | {
         "a byte": given(1, 1.0, 1e9, 1e12, False),
-        "carrying is the slower": given(*slow, False),
-        "carrying is slower than one of the passes": given(*between, False),
+        "the transfer is slower": given(*slow, False),
+        "the transfer is slower than one of the passes": given(*between, False),
     },
     domain=steps(st.integers(1, 60), False),
     hint="Each pass moves all bytes once. The backward pass does twice as many FLOPs as the forward pass.",
@@ -43,8 +43,8 @@ exercise.requirement(
     points=0.25,
     visible=[given(*quick, True), given(*slow, True)],
     edges=nothing(True) | {
-        "as long as the forward pass's computing": given(6_000_000_000, 3e12, 2e9, 1e12, True),
-        "as long as the backward pass's computing": given(12_000_000_000, 3e12, 2e9, 1e12, True),
+        "as long as the forward pass's computation": given(6_000_000_000, 3e12, 2e9, 1e12, True),
+        "as long as the backward pass's computation": given(12_000_000_000, 3e12, 2e9, 1e12, True),
     },
     domain=steps(st.integers(1, 9) | st.integers(21, 60), True),
     hint="With overlap a pass is over when the slower of the two is done.",
@@ -63,14 +63,14 @@ exercise.requirement(
 )
 
 exercise.mistake(
-    "Every byte travels twice: away in the forward pass, and back in the backward pass.",
+    "Every byte moves twice: out in the forward pass, and back in the backward pass.",
     "passes = ((carry, forward), (carry, 2 * forward)) → passes = ((carry, forward), (0, 2 * forward))",
 )  # fmt: skip
 exercise.mistake(
-    "The backward pass does twice the FLOPs of the forward pass: three times as many in all.",
+    "The backward pass does twice the FLOPs of the forward pass, so both together do three times as many.",
     "2 * forward) → forward)",
 )  # fmt: skip
-exercise.mistake("The computation takes three times the forward pass in all: one forward, two backward.",
+exercise.mistake("Both passes together compute for three times as long as the forward pass: the backward pass takes two of the three.",
                  "((carry, forward), (carry, 2 * forward)) → ((carry, forward), (carry, 3 * forward))")  # fmt: skip
 exercise.mistake("With overlap, neither waits for the other: a pass takes as long as the slower of the two.",
                  "max(times) if overlap else sum(times) → sum(times)")  # fmt: skip

@@ -46,7 +46,7 @@ def causal(student, x, qkv, out, heads, training=True):
 
 
 def gradients(student, x, qkv, out, heads):
-    """Who gets a gradient that is not zero."""
+    """What gets a gradient that is not zero."""
     import torch
 
     layer, leaf = build(student, x, qkv, out, heads), x.clone().requires_grad_()
@@ -131,11 +131,11 @@ exercise.requirement(
     },
     domain=st.builds(lambda heads, size, device: given(heads * size, heads, device),
                      st.integers(1, 5), st.integers(1, 5), any_of("cpu", "meta")),
-    hint="Two nn.Linear layers, qkv and out, and no more tensors: a mask needs none.",
+    hint="Two nn.Linear layers, qkv and out, and no other tensors: you needn't store a mask.",
 )  # fmt: skip
 small = [tensor.round(decimals=1) for tensor in some(1, 3, 4, seed=2)]
 exercise.requirement(
-    "qkv's outputs are queries, keys, values; neighbors form a head; merged heads are multiplied by out",
+    "qkv's outputs are queries, keys, values; each head's numbers are consecutive; merged heads are multiplied by out",
     points=0.75,
     probe=last_token,
     visible=[
@@ -159,10 +159,10 @@ exercise.requirement(
         "not contiguous": given(some(3, 4, 4)[0].permute(1, 2, 0)[:, :, :2].contiguous().mT, *some(1, 1, 4)[1:], 2),
     },
     domain=calls().map(lambda call: given(*call)),
-    hint="Write down the order of qkv's outputs, slowest first: which of the three, which head, which number of it. And the order in which out reads what the heads found.",
+    hint="qkv's outputs: which varies slowest, the part (query, key or value), the head or the position within it? In which order does out expect the heads' results?",
 )
 exercise.requirement(
-    "a token sees itself and what came before, in training and in evaluation",
+    "a token sees itself and the tokens before it, in training and in evaluation",
     points=0.5,
     probe=causal,
     visible=[
@@ -176,7 +176,7 @@ exercise.requirement(
         "many tokens": given(*some(1, 40, 4), 2),
     },
     domain=st.builds(lambda call, training: given(*call, training), calls(), st.booleans()),
-    hint="Change a token: outputs before it must not change, its own and all later ones do.",
+    hint="If you change a token, outputs before it must not change, but its own and all later ones do.",
 )
 exercise.requirement(
     "gradients reach x, out, and queries, keys and values in qkv",
@@ -184,7 +184,7 @@ exercise.requirement(
     probe=gradients,
     visible=[
         given(*small, 2, says="the backward pass of 3 tokens, width 4, 2 heads"),
-        given(*[small[0][:, :1], *small[1:]], 2, says="the backward pass of a single token: queries and keys choose nothing"),
+        given(*[small[0][:, :1], *small[1:]], 2, says="the backward pass of a single token, whose attention weight is always 1"),
     ],
     edges={
         "one head": given(*some(2, 3, 4), 1),
@@ -192,7 +192,7 @@ exercise.requirement(
         "one token of many sequences": given(*some(3, 1, 4), 2),
     },
     domain=calls().map(lambda call: given(*call)),
-    hint="Nothing between x and the result is detached, or computed without gradients.",
+    hint="Detach nothing between x and the result, and compute nothing without gradients.",
 )
 exercise.requirement(
     "autograd keeps what the plan's table says and no more: no T × T weights, no copies",
@@ -216,27 +216,27 @@ exercise.requirement(
 SPLIT = '"b t (three h e) -> three b h t e"'
 CALL = "F.scaled_dot_product_attention(q, k, v, is_causal=True)"
 exercise.mistake("A token sees the future.", ", is_causal=True →")
-exercise.mistake("The mask is turned around: a token sees what comes after it.",
+exercise.mistake("The mask is reversed: a token sees what comes after it.",
                  f"{CALL} → F.scaled_dot_product_attention(q.flip(2), k.flip(2), v.flip(2), is_causal=True).flip(2)")  # fmt: skip
-exercise.mistake("In evaluation as well a token sees no future.", "is_causal=True → is_causal=self.training")
+exercise.mistake("A token must not see the future in evaluation mode either.", "is_causal=True → is_causal=self.training")
 order = "The outputs of qkv are all queries, then all keys, then all values."
 exercise.mistake(order, "(three h e) → (h three e)")
 exercise.mistake(order, "(three h e) → (h e three)")
-neighbors = "A head is a run of neighboring numbers, in splitting and in merging."
+neighbors = "A head's numbers are consecutive, both when you split and when you merge."
 exercise.mistake(neighbors, "(three h e) → (three e h)")
 exercise.mistake(neighbors, '(h e)") → (e h)")')
 exercise.mistake(neighbors, "(three h e) → (three e h)", '(h e)") → (e h)")')
-exercise.mistake("Merging takes more than a new shape: first the heads of a token have to be next to each other.",
+exercise.mistake("Merging takes more than a new shape: first move the heads next to each other.",
                  'rearrange(gathered, "b h t e -> b t (h e)") → gathered.reshape(x.shape)')  # fmt: skip
-exercise.mistake("The product with out is missing: it mixes what the heads found.", "return self.out( → return (")
-exercise.mistake("Your result isn't several heads, but one of the whole width.",
+exercise.mistake("The product with out is missing: it combines the results of the heads.", "return self.out( → return (")
+exercise.mistake("You computed a single head of the full width, not several heads.",
                  f'{SPLIT}, three=3, h=self.heads → "b t (three h e) -> three b h t e", three=3, h=1')  # fmt: skip
-exercise.mistake("The scores aren't scaled by the root of a head's length.", "is_causal=True → is_causal=True, scale=1.0")
-exercise.mistake("The scores are scaled twice: the attention of PyTorch scales already.",
+exercise.mistake("Divide the scores by the square root of the head size.", "is_causal=True → is_causal=True, scale=1.0")
+exercise.mistake("The scores are scaled twice: PyTorch's attention already scales them.",
                  f"{CALL} → F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1 / q.shape[-1])")  # fmt: skip
-exercise.mistake("The scores are scaled twice: the attention of PyTorch scales already.",
+exercise.mistake("The scores are scaled twice: PyTorch's attention already scales them.",
                  "(q, k, v, is → (q / q.shape[-1] ** 0.5, k, v, is")  # fmt: skip
-exercise.mistake("The scores are scaled by the root of a head's length, not of the whole width.",
+exercise.mistake("Divide the scores by the square root of the head size, not of the full width.",
                  "is_causal=True → is_causal=True, scale=x.shape[-1] ** -0.5")  # fmt: skip
 exercise.mistake("qkv and out have no bias.", "3 * width, bias=False → 3 * width")
 exercise.mistake("out has no bias.", "(width, width, bias=False) → (width, width)")
@@ -244,24 +244,24 @@ exercise.mistake("qkv and out have no bias.", "3 * width, bias=False → 3 * wid
 exercise.mistake(f"Queries and keys are swapped. {order}", "q, k, v = → k, q, v =")
 exercise.mistake(f"Keys and values are swapped. {order}", "q, k, v = → q, v, k =")
 exercise.mistake(f"Queries and values are swapped. {order}", "q, k, v = → v, k, q =")
-exercise.mistake("The residual belongs to the block, not to Attention.", "return self.out( → return x + self.out(")
+exercise.mistake("The residual connection belongs to the block, not to Attention.", "return self.out( → return x + self.out(")
 exercise.mistake("Keys and values have to let gradients through.", "(q, k, v, is → (q, k.detach(), v.detach(), is")
 exercise.mistake("Keys have to let gradients through.", "(q, k, v, is → (q, k.detach(), v, is")
 exercise.mistake("Nothing can be trained: no gradient gets through.",
                  "def forward → @torch.no_grad()\n    def forward")  # fmt: skip
-exercise.mistake("x gets no gradient: layers below could not learn.", "self.qkv(x) → self.qkv(x.detach())")
-exercise.mistake("out gets no gradient: multiply by the layer.",
+exercise.mistake("x gets no gradient, so earlier layers couldn't learn.", "self.qkv(x) → self.qkv(x.detach())")
+exercise.mistake("out gets no gradient: call the layer instead of using its .data.",
                  'return self.out(rearrange(gathered, "b h t e -> b t (h e)")) → return F.linear(rearrange(gathered, "b h t e -> b t (h e)"), self.out.weight.data)')  # fmt: skip
-exercise.mistake("A mask is stored: there is nothing to store, the attention makes its own.",
+exercise.mistake("You store a mask, which isn't needed: the attention operation has its own.",
                  "self.heads = heads → self.heads = heads; self.register_buffer('mask', torch.ones(width, width).tril())")  # fmt: skip
-copied = "More is kept than the plan says: a second copy of queries, keys, values or what was gathered."
-exercise.mistake("T × T weights are kept for the backward pass: let the fused operation do it.",
+copied = "More is kept than planned: a second copy of queries, keys, values or the result of attention."
+exercise.mistake("T × T weights are kept for the backward pass: use the fused operation, which doesn't keep them.",
                  f"{CALL} → (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1), float('-inf')).softmax(dim=-1) @ v")  # fmt: skip
-exercise.mistake("A mask of T × T is kept for the backward pass: let the fused operation make it.",
+exercise.mistake("A T × T mask is kept for the backward pass: use is_causal=True, which needs no mask.",
                  f"{CALL} → F.scaled_dot_product_attention(q, k, v, attn_mask=torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).tril())")  # fmt: skip
 exercise.mistake(copied,
                  f"{CALL} → F.scaled_dot_product_attention(q / q.shape[-1] ** 0.5, k, v, is_causal=True, scale=1.0)")  # fmt: skip
-exercise.mistake("Given three dimensions the operation isn't fused: T × T weights are kept.",
+exercise.mistake("With three dimensions the operation isn't fused, and T × T weights are kept.",
                  f"{CALL} → F.scaled_dot_product_attention(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1), is_causal=True).unflatten(0, q.shape[:2])")  # fmt: skip
 
 # %% mistake: three layers in place of one
@@ -278,7 +278,7 @@ class Attention(nn.Module):
         return self.out(rearrange(y, "b h t e -> b t (h e)"))
 
 # %% mistake: a mask made on the CPU
-# says: T × T weights are kept for the backward pass: let the fused operation do it.
+# says: T × T weights are kept for the backward pass: use the fused operation, which doesn't keep them.
 class Attention(nn.Module):
     def __init__(self, width, heads):
         super().__init__()
@@ -294,7 +294,7 @@ class Attention(nn.Module):
         return self.out(rearrange(y, "b h t e -> b t (h e)"))
 
 # %% mistake: merged in the product, which copies
-# says: More is kept than the plan says: a second copy of queries, keys, values or what was gathered.
+# says: More is kept than planned: a second copy of queries, keys, values or the result of attention.
 class Attention(nn.Module):
     def __init__(self, width, heads):
         super().__init__()

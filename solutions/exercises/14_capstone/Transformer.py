@@ -27,7 +27,7 @@ def a_block(width, bias=False):
 
 
 def scores(student, ids, tokens, places, scale, shift, factors):
-    """The scores of a model whose blocks add factor · sin(x), one after the other."""
+    """The logits of a model whose blocks add factor · sin(x), one after the other."""
     import torch
 
     class Plus(torch.nn.Module):
@@ -104,7 +104,7 @@ def first_weights(student, vocabulary, context, width, count):
 
 
 def reached(student, ids, vocabulary, context, width, count, choice):
-    """Who gets a gradient if only the score of one token counts."""
+    """What gets a gradient if the loss depends only on the logit of one token."""
     import torch
 
     model = new_model(student, vocabulary, context, width, count).double()
@@ -124,7 +124,7 @@ def reached(student, ids, vocabulary, context, width, count, choice):
     names = sorted(name for name, _ in model.named_parameters())
     return {
         "tokens whose vectors get a gradient": rows(model.tokens.weight),
-        "places whose vectors get a gradient": rows(model.places.weight),
+        "positions whose vectors get a gradient": rows(model.places.weight),
         "parameters without a gradient": [name for name in names if name not in got],
     }
 
@@ -166,24 +166,24 @@ exercise.requirement(
     probe=scores,
     visible=[
         given(*a_model([[2, 0]], 3, 4, 4, dtype=torch.float32),
-              says="the scores of Transformer(3, 4, 4, blocks) for ids [[2, 0]], with weights and two blocks of our own"),
+              says="the logits of Transformer(3, 4, 4, blocks) for ids [[2, 0]], with weights and two blocks of our own"),
         given(*a_model([[1], [0]], 3, 1, 4, (), torch.float32),
-              says="the scores of Transformer(3, 1, 4, []) for ids [[1], [0]], with weights of our own"),
+              says="the logits of Transformer(3, 1, 4, []) for ids [[1], [0]], with weights of our own"),
         given(*a_model([[0, 2]], 3, 3, 3, (1.5,), torch.float32, seed=9),
-              says="the scores of Transformer(3, 3, 3, blocks) for ids [[0, 2]], with weights and a block of our own"),
+              says="the logits of Transformer(3, 3, 3, blocks) for ids [[0, 2]], with weights and a block of our own"),
     ],
     edges={
         "as many tokens as the context": given(*a_model([[2, 0, 1]], 3, 3, 4)),
         "one token of a long context": given(*a_model([[2]], 3, 9, 4)),
         "a vocabulary of one": given(*a_model([[0, 0]], 1, 3, 4)),
         "all sizes equal": given(*a_model([[0, 1, 2, 3]] * 4, 4, 4, 4)),
-        "the same token at each place": given(*a_model([[1, 1, 1]], 3, 4, 4)),
+        "the same token at each position": given(*a_model([[1, 1, 1]], 3, 4, 4)),
         "four blocks": given(*a_model([[2, 0]], 3, 4, 4, (0.5, -3.0, 2.0, 0.1))),
         "ids in 32 bits": given(*a_model([[2, 0]], 3, 4, 4, ids_dtype=torch.int32)),
         "on another device": given(*[x.to("meta") if torch.is_tensor(x) else x for x in a_model([[2, 0]], 3, 4, 4)]),
     },
     domain=models(),
-    hint="tokens + places, the blocks, the norm, and then the products with every row of the token embedding.",
+    hint="tokens + places, the blocks, the norm, and then the dot products with every row of the token embedding.",
 )  # fmt: skip
 exercise.requirement(
     "only tokens, places, norm and the parameters of the blocks are trained, under these names",
@@ -201,7 +201,7 @@ exercise.requirement(
     hint="The names are tokens, places, blocks and norm.",
 )  # fmt: skip
 exercise.requirement(
-    "a new model's matrices, those of the blocks too, are normal with mean 0 and std 0.02; vectors stay as made",
+    "a new model's matrices, those of the blocks too, are normal with mean 0 and std 0.02; vectors stay as they were",
     points=0.75,
     probe=first_weights,
     band=["std of each matrix", "mean of each matrix", "mean fourth power of each matrix, over std ** 4"],
@@ -218,14 +218,14 @@ exercise.requirement(
     hint="Go through all parameters once the blocks are there. Which are matrices?",
 )
 exercise.requirement(
-    "gradients reach every parameter, and the token embedding by both of its uses",
+    "gradients reach every parameter, and the token embedding through both of its uses",
     points=0.5,
     probe=reached,
     visible=[
         given(torch.tensor([[1, 3]]), 6, 4, 4, 1, 5,
-              says="the backward pass of ids [[1, 3]], with one block, if only the score of token 5 counts"),
+              says="the backward pass of ids [[1, 3]], with one block, if the loss depends only on the logit of token 5"),
         given(torch.tensor([[0], [2]]), 3, 2, 4, 0, 0,
-              says="the backward pass of ids [[0], [2]], without blocks, if only the score of token 0 counts"),
+              says="the backward pass of ids [[0], [2]], without blocks, if the loss depends only on the logit of token 0"),
     ],
     edges={
         "three blocks": given(torch.tensor([[1, 3]]), 6, 4, 4, 3, 0),
@@ -245,7 +245,7 @@ exercise.mistake("The output layer is the token embedding: it has no matrix of i
 exercise.mistake("The positional embedding is missing: each position has a vector of its own.", "+ self.places.weight[: ids.shape[1]] →")
 exercise.mistake("Positions begin at 0: the first t rows of the table.", "weight[: ids.shape[1]] → weight[-ids.shape[1] :]")
 exercise.mistake("Positions are looked up by position, not by token.", "self.places.weight[: ids.shape[1]] → self.places(ids % self.places.num_embeddings)")
-exercise.mistake("Both vectors are added: the token's and that of its position.", "self.tokens(ids) + → self.tokens(ids) *")
+exercise.mistake("Add the two vectors: the token's and that of its position.", "self.tokens(ids) + → self.tokens(ids) *")
 exercise.mistake("Nothing else is trained: the logits are the products as they are.",
                  "self.norm = nn.LayerNorm(width) → self.norm = nn.LayerNorm(width); self.gain = nn.Parameter(torch.ones(1))",
                  "self.tokens.weight) → self.tokens.weight) * self.gain")  # fmt: skip
@@ -258,9 +258,9 @@ exercise.mistake("Every block gets the embeddings: each should get the output of
 exercise.mistake("The blocks are used in the wrong order.", "nn.Sequential(*blocks) → nn.Sequential(*list(blocks)[::-1])")
 exercise.mistake("Return logits: the loss turns them into probabilities.", "self.tokens.weight) → self.tokens.weight).softmax(dim=-1)")
 exercise.mistake("Return logits: the loss turns them into probabilities.", "self.tokens.weight) → self.tokens.weight).log_softmax(dim=-1)")
-exercise.mistake("Logits are the products as they are, not scaled.", "self.tokens.weight) → self.tokens.weight) / x.shape[-1] ** 0.5")
-exercise.mistake("The vectors of the tokens are taken as they are, not scaled.", "x = self.tokens(ids) + → x = self.tokens(ids) * self.tokens.embedding_dim**0.5 +")
-exercise.mistake("No matrix is drawn again: nn.Embedding starts with a std of 1.", "nn.init.normal_(p, std=0.02) → pass")
+exercise.mistake("Don't scale the logits: they are the dot products as they are.", "self.tokens.weight) → self.tokens.weight) / x.shape[-1] ** 0.5")
+exercise.mistake("Don't scale the vectors of the tokens.", "x = self.tokens(ids) + → x = self.tokens(ids) * self.tokens.embedding_dim**0.5 +")
+exercise.mistake("Draw the matrices again: nn.Embedding starts with a std of 1, not 0.02.", "nn.init.normal_(p, std=0.02) → pass")
 exercise.mistake("Matrices of the blocks are as nn.Linear made them: draw them again too.",
                  "for p in self.parameters() → for p in (self.tokens.weight, self.places.weight)")  # fmt: skip
 exercise.mistake("The tables are as nn.Embedding made them, with a std of 1: draw them again too.",
@@ -274,9 +274,9 @@ exercise.mistake("A normal distribution has tails: these are cut off.", "nn.init
 exercise.mistake("Leave the vectors as they were made: the norms' scales of 1 and shifts of 0.", "if p.dim() == 2: → if True:")
 exercise.mistake("Every model has the same weights: leave the seed to the caller.",
                  "for p in self.parameters(): → torch.manual_seed(0)\n        for p in self.parameters():")  # fmt: skip
-exercise.mistake("All matrices of a shape have the same numbers: seed nothing.", "if p.dim() == 2: → torch.manual_seed(0)\n            if p.dim() == 2:")
+exercise.mistake("All matrices of the same shape have the same numbers: don't seed.", "if p.dim() == 2: → torch.manual_seed(0)\n            if p.dim() == 2:")
 exercise.mistake("Used as the output layer, the table gets no gradient: its .data has none.", "(self.blocks(x)), self.tokens.weight) → (self.blocks(x)), self.tokens.weight.data)")
-exercise.mistake("Used for looking up, the table gets no gradient.", "self.tokens(ids) → self.tokens.weight.data[ids]")
+exercise.mistake("Used for lookups at the input, the table gets no gradient.", "self.tokens(ids) → self.tokens.weight.data[ids]")
 exercise.mistake("The positional embedding gets no gradient: .data has none.", "self.places.weight[ → self.places.weight.data[")
 exercise.mistake("The embeddings get no gradient through the blocks.", "self.norm(self.blocks(x)) → self.norm(self.blocks(x.detach()))")
 

@@ -93,7 +93,7 @@ exercise.requirement(
         "no plan": given({}, {}, {}),
     },
     domain=all_measured(),
-    hint="More than its tolerance is off, on either side; at the edge a number isn't.",
+    hint="A number is off if it differs by more than its tolerance, on either side; exactly at the limit, it isn't.",
 )  # fmt: skip
 exercise.requirement(
     "the value is the difference as a fraction of the plan: negative for less, NaN for NaN",
@@ -122,11 +122,11 @@ exercise.requirement(
     edges={
         "nothing planned": given({}, {"seconds": 1.0}, {}),
         "nothing measured": given({"seconds": 1.0, "bytes": 64}, {}, {"seconds": 0.5, "bytes": 1}),
-        "a tolerance of all": given({"seconds": 1.0}, {}, {"seconds": 1}),
+        "a tolerance of 100%": given({"seconds": 1.0}, {}, {"seconds": 1}),
         "a tolerance without a plan": given({"seconds": 1.0}, {}, {"seconds": 1, "loss": 0.5}),
     },
     domain=some_missing(),
-    hint="Go through the planned names, and ask of each whether it was measured.",
+    hint="Go through the planned names: was each of them measured?",
 )
 
 OFF = "not abs(difference) <= tolerances[name] * plan"
@@ -145,13 +145,13 @@ exercise.mistake("Both fractions are of the planned number, not of the measured 
 exercise.mistake("Both fractions are of the planned number, not of the measured one.",
                  f"{OFF} → abs(1 - plan / measured[name]) > tolerances[name]", "difference / plan → 1 - plan / measured[name]")  # fmt: skip
 exercise.mistake("Keep the sign: less than planned is negative.", "difference / plan → abs(difference) / plan")
-exercise.mistake("The sign is turned around: less than planned is negative.", "difference / plan → -difference / plan")
+exercise.mistake("The sign is reversed: less than planned is negative.", "difference / plan → -difference / plan")
 exercise.mistake("The value is a fraction: divide by the planned number.", "difference / plan → difference")
-exercise.mistake("Your result is measured ÷ planned: 1 would be as planned.", "difference / plan → measured[name] / plan")
+exercise.mistake("You returned measured ÷ planned; return the relative difference, 0 if all is as planned.", "difference / plan → measured[name] / plan")
 exercise.mistake("A fraction, not percent: 0.02 stands for 2%.", "difference / plan → 100 * difference / plan")
 exercise.mistake("The value is the relative difference, not the measured number.",
                  "difference / plan → measured[name]")  # fmt: skip
-exercise.mistake("*More* than its tolerance: at the edge a number isn't off, and an equal one never is.",
+exercise.mistake("A number is off if it differs by *more* than its tolerance; exactly at the limit, it isn't.",
                  f"{OFF} → not abs(difference) < tolerances[name] * plan")  # fmt: skip
 exercise.mistake("Return only the numbers that are off by more than their tolerance.", f"{OFF} → True")
 exercise.mistake("A tolerance is a fraction of the plan: compare like with like.", "tolerances[name] * plan → tolerances[name]")

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Write down the passes: which tokens enter, at which positions, and what does the cache have by then?")
+exercise = Exercise("Write down the passes: which tokens does each process, at which positions, and what does the cache already hold?")
 
 
 def write(student, ids, count, heads, size, blocks, places=24, dtype="float64", device="cpu", seed=4, again=False, recording=True):
@@ -90,23 +90,23 @@ def write(student, ids, count, heads, size, blocks, places=24, dtype="float64", 
         torch.set_grad_enabled(before)
     return {
         "result": result.clone() if torch.is_tensor(result) else result,
-        "ids afterwards": given_ids,
+        "ids afterward": given_ids,
         "logits that pick gets": [x.detach() for x in asked],
         "calls of pick": len(asked),
         "something is stored in another dtype": "dtype" in odd,
         "something is on another device": "device" in odd,
         "rows that a layer's matrix multiplies": round(max(rows.values(), default=0), 6),
         "kept for a backward pass": bool(recorded) or any(x.requires_grad for x in asked),
-        "gradients are recorded afterwards": gradients,
+        "gradients are recorded afterward": gradients,
     }
 
 
 WRITTEN = (
-    "result", "ids afterwards", "logits that pick gets", "something is stored in another dtype",
+    "result", "ids afterward", "logits that pick gets", "something is stored in another dtype",
     "something is on another device",
 )
 ONCE = ("calls of pick", "rows that a layer's matrix multiplies")
-RECORDED = ("calls of pick", "kept for a backward pass", "gradients are recorded afterwards")
+RECORDED = ("calls of pick", "kept for a backward pass", "gradients are recorded afterward")
 
 
 def only(*keys):
@@ -128,7 +128,7 @@ def runs(draw, least=0):
                  "float64", "cpu", draw(st.integers(0, 99)))  # fmt: skip
 
 
-A_MODEL = "by a small model of our own, whose pick takes the largest logit"
+A_MODEL = "using a small model of our own, whose pick takes the largest logit"
 rare = {
     "a prompt of one token": given(ids([3]), 4, 2, 3, 2),
     "one token": given(ids([2, 2, 2, 2]), 1, 2, 3, 2),
@@ -142,7 +142,7 @@ rare = {
     "sizes that are all equal": given(ids([1, 4], [0, 6]), 2, 2, 2, 2),
 }
 exercise.requirement(
-    "each row goes on with `count` ids, and pick gets the logits that a model without a cache computes; `ids` stays as it is",
+    "each row is continued by `count` ids, and pick gets the logits that a model without a cache computes; `ids` isn't changed",
     points=1.5,
     probe=write,
     rules=only(*WRITTEN),
@@ -150,7 +150,7 @@ exercise.requirement(
         given(ids([1, 4, 2]), 3, 2, 2, 2, says=f"[[1, 4, 2]] continued by 3 tokens, {A_MODEL}, with 2 layers and 2 heads"),
         given(ids([1, 4], [0, 6]), 2, 3, 2, 1, says=f"[[1, 4], [0, 6]] continued by 2 tokens, {A_MODEL}, with one layer and 3 heads"),
         given(ids([5, 3]), 0, 2, 2, 1, says=f"[[5, 3]] continued by no token, {A_MODEL}"),
-        given(ids([5], [3]), 2, 2, 2, 1, 24, "bfloat16", "meta", says="[[5], [3]] continued by 2 tokens, by a bfloat16 model on the meta device"),
+        given(ids([5], [3]), 2, 2, 2, 1, 24, "bfloat16", "meta", says="[[5], [3]] continued by 2 tokens, using a bfloat16 model on the meta device"),
         given(ids([2, 6]), 2, 2, 2, 1, again=True, says=f"[[2, 6]] continued by 2 tokens for the second time, {A_MODEL}"),
     ],
     edges={
@@ -210,7 +210,7 @@ exercise.mistake("With is_causal=True, PyTorch puts the new token at the first p
 exercise.mistake("A token sees itself as well as those before it.", ".tril(start) → .tril(start - 1) | (torch.arange(end, device=q.device) == 0)")
 exercise.mistake("The whole text passes through the layers each time: with a cache, only the new tokens have to.",
                  "new, start = ids, 0 → pass", f"{PASS} → {PASS}\n            {CACHES}\n            new, start = ids, 0")  # fmt: skip
-exercise.mistake("The last new token is processed as well, although nobody asks what follows it.",
+exercise.mistake("The last new token is processed as well, although its logits aren't needed.",
                  f"{PASS} → for step in range(count + 1 if count else 0):",
                  "weight[start:end] → weight.repeat(2, 1)[start:end]",
                  "new = pick → if step == count:\n                break\n            new = pick")  # fmt: skip
@@ -218,8 +218,8 @@ exercise.mistake("The logits at the last position say what comes next, not those
 exercise.mistake("The last norm is missing.", f"{LAST} → x[:, -1]")
 exercise.mistake("Attention reads the normalized stream.", "qkv(block.norm_1(x)) → qkv(x)")
 exercise.mistake("The feed-forward block reads the normalized stream.", "up(block.norm_2(x)) → up(x)")
-exercise.mistake("What attention gathers is added to the stream, and doesn't replace it.", "x = x + block.attention.out → x = block.attention.out")
-exercise.mistake("The output of the feed-forward block is added to the stream, and doesn't replace it.", "x = x + block.down → x = block.down")
+exercise.mistake("Attention's output is added to the stream and doesn't replace it.", "x = x + block.attention.out → x = block.attention.out")
+exercise.mistake("The output of the feed-forward block is added to the stream and doesn't replace it.", "x = x + block.down → x = block.down")
 exercise.mistake("The second norm reads the stream after attention was added.",
                  "x = x + block.attention.out(gathered) → before = x; x = x + block.attention.out(gathered)", "norm_2(x) → norm_2(before)")  # fmt: skip
 exercise.mistake("The GELU between up and down is missing.", "F.gelu(block.up(block.norm_2(x))) → block.up(block.norm_2(x))")
@@ -228,11 +228,11 @@ exercise.mistake("This GELU is the approximation by tanh; the model was trained 
                  "F.gelu(block.up(block.norm_2(x))) → F.gelu(block.up(block.norm_2(x)), approximate='tanh')")  # fmt: skip
 exercise.mistake("The product with attention.out is missing.", "block.attention.out(gathered) → gathered")
 exercise.mistake("The outputs of qkv are all queries, then all keys, then all values.", "(three h e) → (h three e)")
-exercise.mistake("A head is a run of neighboring numbers.", "(three h e) → (three e h)")
-exercise.mistake("Merged heads are runs of neighboring numbers.", '"b h t e -> b t (h e)" → "b h t e -> b t (e h)"')
+exercise.mistake("A head's numbers are consecutive.", "(three h e) → (three e h)")
+exercise.mistake("When you merge the heads, keep each head's numbers consecutive.", '"b h t e -> b t (h e)" → "b h t e -> b t (e h)"')
 exercise.mistake("pick gets a row of logits for each row of ids: those at its last position.",
                  f"{NEW} → pick(F.linear(model.norm(x), table)[:, -1:])[:, -1:]")  # fmt: skip
-exercise.mistake("Return the ids that were there as well.", "    return ids → return ids[:, ids.shape[1] - count :]")
+exercise.mistake("Return the old ids as well, before the new ones.", "    return ids → return ids[:, ids.shape[1] - count :]")
 exercise.mistake("The new id comes after the others.", "torch.cat([ids, new], dim=1) → torch.cat([new, ids], dim=1)")
 exercise.mistake("Every row has its own next token.", f"{NEW} → {NEW}[:1].expand(len(ids), 1)")
 exercise.mistake("Your result has one token too many.", "range(count) → range(count + 1)", "places.weight → places.weight.repeat(2, 1)",
@@ -246,7 +246,7 @@ exercise.mistake("Don't change the ids that you were given: they have grown in p
                  "new, start = ids, 0 → new, start, old = ids.clone(), 0, ids",
                  "    return ids → return old.resize_(ids.shape).copy_(ids)")  # fmt: skip
 exercise.mistake("The cache has to be in the dtype of the model, and on its device.", "table.dtype, table.device → torch.float64, torch.device('cpu')")
-exercise.mistake("The cache has to be in the dtype of the model: another one only costs memory.", "table.dtype, table.device → torch.float64, table.device",
+exercise.mistake("The cache has to be in the dtype of the model: a wider one only costs memory.", "table.dtype, table.device → torch.float64, table.device",
                  "self.keys[:, :, :end], self.values[:, :, :end] → self.keys[:, :, :end].to(q.dtype), self.values[:, :, :end].to(q.dtype)")  # fmt: skip
 exercise.mistake("Begin each text with empty caches: these still hold the keys and values of the last one.",
                  f"{CACHES} → made = [KVCache(*sizes, table.dtype, table.device) for _ in model.blocks]\n    caches = model.__dict__.setdefault('kept', made)",

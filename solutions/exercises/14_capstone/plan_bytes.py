@@ -42,13 +42,13 @@ def edges(*modes):
 
 with_mixed, without = (given(1_000, 2, 8, 2, 5, 11, 3, mixed) for mixed in (True, False))
 exercise.requirement(
-    "parameters, gradients and AdamW's averages: float32, with mixed and without",
+    "parameters, gradients and AdamW's moments: float32, whether or not mixed is true",
     points=0.5,
     visible=[with_mixed, without],
     edges=edges(True, False),
     domain=plans(st.booleans()),
     rules={"activations": "ignored"},
-    hint="AdamW has two averages for each parameter. What of a parameter, its gradient and these is in 16 bits?",
+    hint="AdamW has two moments for each parameter. Under autocast, is any of them, or the parameter or its gradient, in 16 bits?",
 )
 exercise.requirement(
     "activations in float32: every row, those of the first table once for each layer",
@@ -59,13 +59,13 @@ exercise.requirement(
     rules=dict.fromkeys(THREE, "ignored"),
 )
 exercise.requirement(
-    "activations with mixed: 4 or 2 bytes as the third column says, and the copies",
+    "activations if mixed is true: 4 or 2 bytes, as the third column says, and the copies",
     points=0.75,
     visible=[with_mixed, given(1_000, 3, 6, 3, 7, 5, 1, True), given(1_000, 1, 5, 1, 3, 2, 1, True), given(1_000, 2, 4, 4, 9, 3, 2, True)],
     edges=edges(True),
     domain=plans(st.just(True)),
     rules=dict.fromkeys(THREE, "ignored"),
-    hint="Ask of every row which format it has under autocast; the last one is what autocast adds.",
+    hint="Which format does each row have under autocast? The last row exists only there.",
 )
 
 ACTIVATIONS = "layers * layer + once + copies"
@@ -73,71 +73,71 @@ GRADIENTS = '"gradients": 4 * parameters'
 PARAMETERS = '"parameters": 4 * parameters'
 COPIES = "copies = 2 * (12 * layers * width**2 + vocabulary * width) if mixed else 0"
 
-exercise.mistake("Under autocast the parameters stay float32, 4 bytes each: only what is multiplied is converted.",
+exercise.mistake("Under autocast the parameters stay float32, 4 bytes each: only the inputs of matrix products are converted.",
                  f'{PARAMETERS} → "parameters": size * parameters')  # fmt: skip
 exercise.mistake("Gradients have the format of their parameters: float32, 4 bytes each, under autocast too.",
                  f'{GRADIENTS} → "gradients": size * parameters')  # fmt: skip
-exercise.mistake("Parameters and gradients stay float32 under autocast: only what is multiplied is converted.",
+exercise.mistake("Parameters and gradients stay float32 under autocast: only the inputs of matrix products are converted.",
                  f'{PARAMETERS} → "parameters": size * parameters', f'{GRADIENTS} → "gradients": size * parameters')  # fmt: skip
-exercise.mistake("AdamW's averages stay float32 under autocast, 4 bytes each.", "8 * parameters → 2 * size * parameters")
-exercise.mistake("AdamW keeps two averages for each parameter.", "8 * parameters → 4 * parameters")
+exercise.mistake("AdamW's moments stay float32 under autocast, 4 bytes each.", "8 * parameters → 2 * size * parameters")
+exercise.mistake("AdamW keeps two moments for each parameter.", "8 * parameters → 4 * parameters")
 exercise.mistake("There is no master copy here: the parameters themselves are float32.",
                  "8 * parameters → (12 if mixed else 8) * parameters")  # fmt: skip
-exercise.mistake("The optimizer state is what AdamW adds: the parameters themselves have a kind of their own.",
+exercise.mistake("The optimizer state is only what AdamW adds; the parameters have their own entry.",
                  "8 * parameters → 12 * parameters")  # fmt: skip
-exercise.mistake("Your result is numbers of parameters; the exercise asks for the bytes of each.",
+exercise.mistake("You counted numbers, not bytes.",
                  f'{PARAMETERS} → "parameters": parameters', f'{GRADIENTS} → "gradients": parameters',
                  "8 * parameters → 2 * parameters")  # fmt: skip
-exercise.mistake("You counted numbers, not bytes: each of them has 4 bytes, or 2.",
+exercise.mistake("You counted numbers, not bytes: each takes 4 bytes, or 2.",
                  "layer = 4 * → layer =", "+ size * tokens * 14 → + tokens * 14", "once = 4 * → once =",
                  "+ size * tokens * width → + tokens * width", "copies = 2 * → copies =")  # fmt: skip
-exercise.mistake("Autocast keeps a 16-bit copy of each matrix that multiplies: the last row of the table.",
+exercise.mistake("Autocast keeps a 16-bit copy of each matrix in a product: the last row of the table.",
                  f"{COPIES} → copies = 0")  # fmt: skip
-exercise.mistake("Without autocast nobody copies the weights.", "vocabulary * width) if mixed else 0 → vocabulary * width)")
-exercise.mistake("The copies have 16 bits each.", "copies = 2 * → copies = 4 *")
-exercise.mistake("The token embedding multiplies as well: autocast copies it too.",
+exercise.mistake("Without autocast there are no copies of the weights.", "vocabulary * width) if mixed else 0 → vocabulary * width)")
+exercise.mistake("The copies take 2 bytes per number.", "copies = 2 * → copies = 4 *")
+exercise.mistake("The token embedding takes part in a product as well: autocast copies it, too.",
                  "(12 * layers * width**2 + vocabulary * width) → (12 * layers * width**2)")  # fmt: skip
 exercise.mistake("Every layer's matrices are copied.", "12 * layers * width**2 → 12 * width**2")
-exercise.mistake("Only the matrices that multiply are copied: no positional embedding and no norms.",
+exercise.mistake("Only the matrices in products are copied, not the positional embedding or the norms.",
                  f"{COPIES} → copies = 2 * parameters if mixed else 0")  # fmt: skip
 exercise.mistake("Not everything is 16 bits under autocast: the third column says what stays float32.",
                  "layer = 4 * → layer = size *", "once = 4 * → once = size *")  # fmt: skip
-exercise.mistake("Look at mixed: with it some rows have half the bytes, and there are copies.",
+exercise.mistake("Your result doesn't depend on mixed: if it's true, some rows take half the bytes, and there are copies.",
                  "size = 2 if mixed else 4 → size = 4", f"{COPIES} → copies = 0")  # fmt: skip
-exercise.mistake("You counted numbers, not bytes: each of them has 4 bytes, or 2.",
+exercise.mistake("You counted numbers, not bytes: each takes 4 bytes, or 2.",
                  "layer = 4 * → layer =", "+ size * tokens * 14 → + tokens * 14", "once = 4 * → once =",
                  "+ size * tokens * width → + tokens * width", f"{COPIES} → copies = 0")  # fmt: skip
-exercise.mistake("Look at mixed: it halves the bytes of some rows.", "size = 2 if mixed else 4 → size = 4")
-exercise.mistake("Without mixed everything is float32, 4 bytes each.", "size = 2 if mixed else 4 → size = 2")
-exercise.mistake("mixed is turned around: with it a number of the 16-bit rows has 2 bytes, without it 4.",
+exercise.mistake("If mixed is true, some rows take half the bytes.", "size = 2 if mixed else 4 → size = 4")
+exercise.mistake("If mixed is false, everything is float32, 4 bytes each.", "size = 2 if mixed else 4 → size = 2")
+exercise.mistake("It's the other way around: a number in the 16-bit rows takes 2 bytes if mixed is true, and 4 if not.",
                  "2 if mixed else 4 → 4 if mixed else 2")  # fmt: skip
-exercise.mistake("The first table is for each layer.", "layers * layer → layer")
-exercise.mistake("The second table is counted once.", f"{ACTIVATIONS} → layers * (layer + once) + copies")
+exercise.mistake("The rows of the first table count once for each layer.", "layers * layer → layer")
+exercise.mistake("The rows of the second table count only once.", f"{ACTIVATIONS} → layers * (layer + once) + copies")
 exercise.mistake("Fused attention keeps no T × T weights.",
                  f"{ACTIVATIONS} → {ACTIVATIONS} + size * layers * batch * heads * context**2")  # fmt: skip
 exercise.mistake("Fused attention keeps no T × T weights.",
                  f"{ACTIVATIONS} → {ACTIVATIONS} + 4 * layers * batch * heads * context**2")  # fmt: skip
 exercise.mistake("A batch has many sequences: N = B · T tokens.", "tokens = batch * context → tokens = context")
 exercise.mistake("N counts tokens: B sequences with T tokens each.", "tokens = batch * context → tokens = batch")
-exercise.mistake("The loss keeps one number more than the logarithms.", "tokens * vocabulary + 1) → tokens * vocabulary)")
+exercise.mistake("The loss keeps one more number besides the log-probabilities.", "tokens * vocabulary + 1) → tokens * vocabulary)")
 exercise.mistake("The loss is computed in float32, under autocast as well.",
                  "tokens * vocabulary + 1) → 1)", "+ size * tokens * width → + size * tokens * (width + vocabulary)")  # fmt: skip
-exercise.mistake("Missing: the logarithms of all probabilities, which the loss keeps.", "tokens * vocabulary + 1) → 1)")
+exercise.mistake("Missing: all the log-probabilities, which the loss keeps.", "tokens * vocabulary + 1) → 1)")
 exercise.mistake("Missing: the statistics of the last LayerNorm.", "(width + 2) → width")
 exercise.mistake("Missing: the input of the last LayerNorm.", "(width + 2) → 2")
-exercise.mistake("Missing: the output of the last LayerNorm, which is the input of the head.", "+ size * tokens * width →")
+exercise.mistake("Missing: the output of the last LayerNorm, which is the input of the output layer.", "+ size * tokens * width →")
 exercise.mistake("Missing in each layer: the inputs of the two LayerNorms.", "(2 * width + 4 + heads) → (4 + heads)")
 exercise.mistake("Each layer has two LayerNorms, and keeps the input of both.", "(2 * width + 4 → (width + 4")
 exercise.mistake("Missing in each layer: the statistics of the LayerNorms.", "2 * width + 4 + heads → 2 * width + heads")
 exercise.mistake("Two LayerNorms with a mean and a scale each: four numbers for each token.",
                  "2 * width + 4 + heads → 2 * width + 2 + heads")  # fmt: skip
-exercise.mistake("Missing in each layer: one number for each query and head.", "2 * width + 4 + heads → 2 * width + 4")
-exercise.mistake("One number for each query *and head*.", "2 * width + 4 + heads → 2 * width + 4 + 1")
-exercise.mistake("What attention keeps for each query and head stays float32.",
+exercise.mistake("Missing in each layer: the log-sum-exp, one number for each query and head.", "2 * width + 4 + heads → 2 * width + 4")
+exercise.mistake("The log-sum-exp is one number for each query *and head*.", "2 * width + 4 + heads → 2 * width + 4 + 1")
+exercise.mistake("Attention's log-sum-exp stays float32.",
                  "2 * width + 4 + heads → 2 * width + 4", "tokens * 14 * width → tokens * (14 * width + heads)")  # fmt: skip
 exercise.mistake("The statistics of a LayerNorm stay float32.",
                  "2 * width + 4 + heads → 2 * width + heads", "tokens * 14 * width → tokens * (14 * width + 4)")  # fmt: skip
-exercise.mistake("The inputs of the LayerNorms stay float32: they are the sums that run through the model.",
+exercise.mistake("The inputs of the LayerNorms stay float32: they are the residual stream.",
                  "2 * width + 4 + heads → 4 + heads", "14 * width → 16 * width")  # fmt: skip
 exercise.mistake("Missing in each layer: the outputs of the two LayerNorms.", "14 * width → 12 * width")
 exercise.mistake("Missing in each layer: queries, keys and values.", "14 * width → 11 * width")

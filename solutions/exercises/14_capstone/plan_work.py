@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("Go through the table row by row. How often is each there, and does it multiply?")
+exercise = Exercise("Go through the table row by row. How often does each row occur, and does it take part in a matrix product?")
 
 sizes = st.builds(
     given,
@@ -17,7 +17,7 @@ edges = {
     "one of everything": given(1, 1, 1, 1),
     "all sizes equal": given(4, 4, 4, 4),
     "one layer": given(1, 6, 5, 11),
-    "a context longer than all else": given(2, 3, 1_000_000, 7),
+    "a very long context": given(2, 3, 1_000_000, 7),
     "beyond what a float holds exactly": given(10_007, 1_000_003, 1_000_033, 1_000_037),
 }
 exercise.requirement(
@@ -27,16 +27,16 @@ exercise.requirement(
     edges=edges,
     domain=sizes,
     rules={"FLOPs per token": "ignored"},
-    hint="Go through the table row by row; what stands in a layer counts once for each layer.",
+    hint="Go through the table row by row; the rows of a layer count once for each layer.",
 )
 exercise.requirement(
-    '"FLOPs per token": 6 for each weight that multiplies, and attention, forward and backward',
+    '"FLOPs per token": 6 for each weight in a matrix product, plus attention, forward and backward',
     points=1,
     visible=[small, larger, other],
     edges=edges,
     domain=sizes,
     rules={"parameters": "ignored"},
-    hint="Which of the rows multiply? And what does attention cost in each layer, backward pass included?",
+    hint="Which rows take part in a matrix product? And what does attention cost in each layer, backward pass included?",
 )
 
 PARAMETERS = '"parameters": matrices + table + context * width + norms'
@@ -65,28 +65,28 @@ exercise.mistake("The matrix `out` is missing: each layer has one.", f"{both} la
 exercise.mistake("up and down are four times as wide on one side: 4d, not d.", f"{both} layers * 6 * width**2")
 exercise.mistake("Attention multiplies too, though it has no weights: its FLOPs are missing.",
                  f"{FLOPS} → 6 * (matrices + table)")  # fmt: skip
-exercise.mistake("6 FLOPs for every parameter is a rule of thumb: tables that are only looked up multiply nothing, and neither do norms; "
+exercise.mistake("6 FLOPs for every parameter is only a rule of thumb. The positional embedding and the norms take part in no matrix product, "
                  "and attention is missing.",
                  f"{FLOPS} → 6 * (matrices + table + context * width + norms)")  # fmt: skip
-exercise.mistake("A weight counts if it multiplies: the positional embedding is only looked up, and norms are elementwise.",
+exercise.mistake("Only weights in matrix products count: the positional embedding is only looked up, and norms are elementwise.",
                  f"{FLOPS} → {FLOPS} + 6 * (context * width + norms)")  # fmt: skip
-exercise.mistake("The positional embedding is only looked up: it multiplies nothing.", f"{FLOPS} → {FLOPS} + 6 * context * width")
+exercise.mistake("The positional embedding is only looked up: it takes part in no matrix product.", f"{FLOPS} → {FLOPS} + 6 * context * width")
 exercise.mistake("Norms are elementwise, and aren't counted.", f"{FLOPS} → {FLOPS} + 6 * norms")
-exercise.mistake("The token embedding multiplies as well, at the output: it is the output layer.",
+exercise.mistake("The token embedding takes part in a product as well: it's the output layer.",
                  "6 * (matrices + table) → 6 * matrices")  # fmt: skip
-exercise.mistake("The token embedding multiplies once; at the input it is only looked up.",
+exercise.mistake("The token embedding takes part in one product, at the output; at the input it's only looked up.",
                  "6 * (matrices + table) → 6 * (matrices + 2 * table)")  # fmt: skip
-exercise.mistake("Attention has a backward pass too, twice its forward pass.", "12 * layers * width → 4 * layers * width")
+exercise.mistake("Attention has a backward pass, too, which costs twice as much as its forward pass.", "12 * layers * width → 4 * layers * width")
 exercise.mistake("Your result is attention's backward pass alone: add its forward pass.",
                  "12 * layers * width → 8 * layers * width")  # fmt: skip
-exercise.mistake("Attention multiplies twice: queries with keys, and the weights of attention with values.",
+exercise.mistake("Attention multiplies twice: queries by keys, and attention weights by values.",
                  "12 * layers * width → 6 * layers * width")  # fmt: skip
 exercise.mistake("By convention the half that the mask hides is counted in full.",
                  "12 * layers * width * context → 6 * layers * width * (context + 1)")  # fmt: skip
 exercise.mistake("Every layer has attention.", "12 * layers * width → 12 * width")
 exercise.mistake("Your result is attention's FLOPs for all tokens of a sequence; the exercise asks for one token.",
                  "12 * layers * width * context → 12 * layers * width * context**2")  # fmt: skip
-exercise.mistake("Your result is the forward pass alone; the backward pass costs twice as much again.", f"{FLOPS} → ({FLOPS}) // 3")
+exercise.mistake("Your result is the forward pass alone; add the backward pass, which costs twice as much.", f"{FLOPS} → ({FLOPS}) // 3")
 exercise.mistake("Your result is the backward pass alone; add the forward pass.", f"{FLOPS} → ({FLOPS}) // 3 * 2")
 exercise.mistake("A multiplication and an addition are 2 FLOPs.", f"{FLOPS} → ({FLOPS}) // 2")
 exercise.mistake("Your result is for a whole sequence; the exercise asks for one token.", f"{FLOPS} → context * ({FLOPS})")
