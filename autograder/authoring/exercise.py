@@ -33,6 +33,7 @@ that aren't edits follow as cells::
     # %% equivalent: x.numel() * 4 → 4 * x.numel()
     # why: a product does not depend on the order
 
+A mistake or a ``wrong`` program that fails no visible case says why below its title, in a line ``# unseen: …``.
 A ``wrong`` program has no sentence; if its title ends in ``(from the statement)``, it was written by somebody who had
 read only the statement. ``equivalent`` names a mutant of the reference (:mod:`autograder.authoring.mutants`) that
 behaves like the reference on everything the statement allows.

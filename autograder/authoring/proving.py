@@ -192,7 +192,7 @@ class Prover:
                 self.say(f"the empty stub meets {line.text!r}")
 
     def wrong(self) -> None:
-        """Wrong answers fail with every seed; mistakes fail a visible case and get their sentence."""
+        """Wrong answers fail with every seed and, unless `unseen`, a visible case; mistakes get their sentence."""
         alone: set[int] = set()
         for program in self.spec.of("mistake", "wrong"):
             self.report.programs += 1
@@ -205,12 +205,12 @@ class Prover:
             broken = broken or drawn or set()
             if len(broken) == 1 and not broken <= alone and not self.on_one_draw(ran, broken):
                 alone |= broken
+            if not seen and not program.unseen:
+                how = "`unseen`" if program.edits else "`# unseen: …` below its title"
+                self.say(f"{_where(program)} fails no visible case\n  → add one, or say why not: {how}")
             if program.kind == "wrong":
                 self.look(program, ran)
-                continue
-            if not seen and not program.unseen:
-                self.say(f"{_where(program)} fails no visible case\n  → add one, or say why not: `unseen`")
-            if seen:
+            elif seen:
                 told = self.look(program, ran)
                 if told.mistake != program.note:
                     self.say(f"{_where(program)} is told {told.mistake!r} in place of {program.note!r}")

@@ -48,10 +48,20 @@ def replaced(old: str, new: str) -> Callable[[str], str]:
 
 
 FEW = "visible=[given(3, 0, 2), given(-1, 0, 2), given(1, 0, 2)]"
+# Wrong only if both ends are equal, and no visible case has that.
+NO_ENDS = """def clamp(x, low, high):
+    if low >= high:
+        raise ValueError
+    return min(max(x, low), high)
+"""
 WEAK = {
     "no case below the range": (
         lambda text: text.replace(FEW, "visible=[given(3, 0, 2), given(1, 0, 2)]"),
         r"mistake 'min\(max\(x, low\), high\) → min\(x, high\)' fails no visible case",
+    ),
+    "no case that shows a wrong program": (
+        lambda text: text + "\n# %% wrong: nothing is nearest\n" + NO_ENDS,
+        r"wrong 'nothing is nearest' fails no visible case\n  → add one, or say why not: `# unseen: …`",
     ),
     "a domain that draws nothing outside, and no other case": (
         lambda text: text.replace(FEW, "visible=[given(1, 0, 2)]").replace(
@@ -121,6 +131,11 @@ WEAK = {
     "too few right programs": (without_cell("right", "by sorting"), "only 2 right programs, expected 3"),
     "no domain": (replaced("    domain=st.builds(given, numbers, numbers, numbers),\n", ""), "has no domain"),
 }
+
+
+def test_a_wrong_program_that_no_visible_case_shows_may_say_why(tmp_path: Path) -> None:
+    explained = "\n# %% wrong: nothing is nearest\n# unseen: only an edge has equal ends\n" + NO_ENDS
+    assert problems(tmp_path, SOUND + explained) == []
 
 
 @pytest.mark.parametrize("what", WEAK)

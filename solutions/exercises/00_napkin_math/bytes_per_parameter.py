@@ -16,6 +16,7 @@ exercise.requirement(
         given("float32", "float32", "SGD"),
         given("bfloat16", "float8", "SGD"),
         given("float8", "bfloat16", "SGD", master="float32"),
+        given("float8", "float32", "SGD", master="float8"),
     ],
     edges={
         "the smallest": given("float8", "float8", "SGD", "float8"),

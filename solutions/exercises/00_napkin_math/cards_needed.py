@@ -43,7 +43,7 @@ many = st.integers(5_000, 90_000).map(lambda k: k / 1_000 + 0.0005) | st.integer
 exercise.requirement(
     "enough cards to finish within the days, if time is the limit",
     points=0.75,
-    visible=[ask(70e9, 15e12, 90, 9.895e14, 0.5, 80, 16), ask(13e9, 1.37e11, 30, 3.12e14, 0.4, 80, 2)],
+    visible=[ask(70e9, 15e12, 90, 9.895e14, 0.5, 80, 16), ask(13e9, 1.3687e11, 30, 3.12e14, 0.4, 80, 2)],
     edges={
         "a little more than 15 cards": ask(1e9, 1.0801e11, 1, 1e15, 0.5, 80, 16),
         "half a day": ask(8e9, 1.6e11, 0.5, 9.895e14, 0.4, 80, 16),

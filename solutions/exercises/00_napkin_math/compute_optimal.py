@@ -49,7 +49,7 @@ exercise.requirement(
     points=1,
     probe=look,
     rules={RATIO: "ignored"},
-    visible=[ask(1.2e20), ask(4.8e18, 5.0), ask(27.0, 2.0)],
+    visible=[ask(1.2e20), ask(4.8e18, 5.0), ask(27.0, 2.0), ask(2e22)],
     edges={
         "one token for each parameter": ask(6e22, 1.0),
         "fewer tokens than parameters": ask(5.4e22, 0.25),
@@ -68,7 +68,7 @@ exercise.requirement(
     points=1,
     probe=look,
     rules={WORK: "ignored"},
-    visible=[ask(1.2e20), ask(4.8e18, 5.0), ask(1.5e18, 0.25)],
+    visible=[ask(1.2e20), ask(4.8e18, 5.0), ask(1.5e18, 0.25), ask(37.5, 1.0)],
     edges={
         "one token for each parameter": ask(6e22, 1.0),
         "many tokens": ask(5.76e23, 1868.0),

@@ -12,7 +12,7 @@ exercise.requirement(
     "sharded (the default): the devices hold the model together",
     points=0.5,
     tolerance=1e-8,
-    visible=[given(8, 80, 16), given(2, 141, 12), given(3, 24, 8, True)],
+    visible=[given(8, 80, 16), given(2, 141, 12), given(3, 24, 8, True), given(16, 2.5, 0.5)],
     edges={
         "one device": given(1, 80, 16),
         "by name": given(4, 80, 16, sharded=True),

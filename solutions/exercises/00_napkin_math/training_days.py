@@ -41,7 +41,7 @@ def together(draw):
 exercise.requirement(
     "the time that 6 · parameters · tokens FLOPs take, in days, unrounded",
     points=0.5,
-    visible=[ask(1e9, 2e10, 1, 1e15, 1.0), ask(2e9, 3e7, 1, 5e14, 1.0)],
+    visible=[ask(1e9, 2e10, 1, 1e15, 1.0), ask(2e9, 3e7, 1, 5e14, 1.0), ask(1e8, 2e4, 1, 3.1e14, 1)],
     edges={
         "a millionth of a day": ask(1e6, 1e6, 1, 1e14, 1.0),
         "a slow device": ask(1e3, 1e3, 1, 1e4, 1.0),

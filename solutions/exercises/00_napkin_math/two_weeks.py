@@ -32,6 +32,7 @@ exercise.requirement(
     visible=[
         given(2, 50.0, 0.25, says="one_day(2, 50.0, 0.25)"),
         given(1024, 989.5, 0.5, says="one_day(1024, 989.5, 0.5)"),
+        given(3, 20.0, 1.0, says="one_day(3, 20.0, 1.0)"),
     ],
     edges={
         "at the peak": given(2, 50.0, 1.0),
@@ -45,7 +46,11 @@ exercise.requirement(
     points=1,
     probe=on_one_card,
     tolerance=1e-6,
-    visible=[given(80, 16, says="on_one_card(80, 16)"), given(24, 12, says="on_one_card(24, 12)")],
+    visible=[
+        given(80, 16, says="on_one_card(80, 16)"),
+        given(24, 12, says="on_one_card(24, 12)"),
+        given(2.5, 0.5, says="on_one_card(2.5, 0.5)"),
+    ],
     edges={
         "one byte for each parameter": given(80, 1),
         "half a byte for each parameter": given(80, 0.5),

@@ -98,7 +98,11 @@ sizes = st.lists(st.integers(1, 6), min_size=1, max_size=3)
 exercise.requirement(
     "another dtype: all elements, at their new size",
     points=0.5,
-    visible=[zeros((4, 8), torch.float32, cpu, torch.bfloat16), zeros((3, 5), torch.int8, cpu, torch.float64)],
+    visible=[
+        zeros((4, 8), torch.float32, cpu, torch.bfloat16),
+        zeros((3, 5), torch.int8, cpu, torch.float64),
+        zeros((2, 3), torch.float32, cpu, torch.uint8),
+    ],
     edges={
         "the same size": zeros((4, 8), torch.float32, cpu, torch.int32),
         "two kinds of 16 bits": zeros((4, 8), torch.float16, cpu, torch.bfloat16),
@@ -123,6 +127,7 @@ exercise.requirement(
         move((4, 8), cpu, cuda, torch.float32),
         move((4, 8), cuda, cpu, torch.bfloat16),
         move((4, 8), cuda, second, torch.float32),
+        move((3, 5), cpu, cpu, torch.int32, torch.float16),
     ],
     edges={
         "already there": move((4, 8), cuda, cuda, torch.float32),

@@ -119,6 +119,7 @@ def causal_mask(t, window=None):
     return torch.ones(1, t, t, dtype=torch.bool).tril().triu(1 - (window or t))
 
 # %% wrong: at most a hundred keys
+# unseen: only a text of more than a hundred tokens shows it
 def causal_mask(t, window=100):
     return torch.ones(t, t, dtype=torch.bool).tril().triu(1 - (window or 100))
 

@@ -79,6 +79,7 @@ exercise.requirement(
         given(rows),
         given(torch.tensor([1.0, 7.0, 5.0, 5.0])),
         given(torch.stack([rows, torch.tensor([[1.0, 7.0], [-5.0, 5.0]])])),
+        given(torch.arange(1.0, 9.0).reshape(2, 1, 2, 2)),
     ],
     edges={
         "square": given(torch.arange(1.0, 17.0).reshape(4, 4)),
@@ -116,7 +117,12 @@ exercise.requirement(
     points=0.5,
     probe=look,
     rules={"result": 0.02, "gradient of x": 1e-4},
-    visible=[vector(2.0, requires_grad=True), vector(2.0, dtype=torch.bfloat16), vector(-2.0, dtype=torch.float64)],
+    visible=[
+        vector(2.0, requires_grad=True),
+        vector(2.0, dtype=torch.bfloat16),
+        vector(-2.0, dtype=torch.float64),
+        vector(0.0, eps=1.0, requires_grad=True),
+    ],
     edges={
         "a gradient in float64": vector(-3.0, requires_grad=True, dtype=torch.float64),
         "float16": vector(1.5, dtype=torch.float16),

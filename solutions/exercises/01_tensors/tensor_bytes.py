@@ -73,6 +73,7 @@ exercise.requirement(
         zeros(3, 5, dtype=torch.bfloat16),
         zeros(2, 3, dtype=torch.int64),
         zeros(2, 7, dtype=torch.bool),
+        zeros(3, 2, dtype=torch.complex64),
     ],
     edges={str(dtype): zeros(3, 5, dtype=dtype) for dtype in (*DTYPES, torch.uint64, torch.float8_e4m3fnuz)},
     domain=st.builds(

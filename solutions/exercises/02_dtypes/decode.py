@@ -87,7 +87,8 @@ exercise.requirement(
     "subnormal numbers, of any format up to float64",
     points=0.75,
     tolerance=0,
-    visible=[pattern("0 00000 1000000000"), pattern("0 0000 001"), pattern("1 00000 11"), pattern("0 0000 111", finite=True)],
+    visible=[pattern("0 00000 1000000000"), pattern("0 0000 001"), pattern("1 00000 11"), pattern("0 0000 111", finite=True),
+             pattern(f"0 {0:011b} {3:052b}")],
     edges={
         "the smallest float64": pattern(f"0 {0:011b} {1:052b}"),
         "the largest subnormal float64": pattern(f"1 {0:011b} {2**52 - 1:052b}"),
@@ -142,7 +143,7 @@ exercise.requirement(
     points=0.5,
     tolerance=0,
     visible=[pattern("0 1111 110", finite=True), pattern("0 1111 000", finite=True), pattern("1 1111 111", finite=True),
-             pattern("1 11 0", finite=True)],
+             pattern("1 11 0", finite=True), pattern("1 111 11", finite=True)],
     edges={
         "NaN, positive": pattern("0 1111 111", finite=True),
         "one mantissa bit, the NaN": pattern("0 11 1", finite=True),

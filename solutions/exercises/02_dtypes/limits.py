@@ -55,7 +55,7 @@ exercise.requirement(
     points=0.5,
     tolerance=0,
     rules=only("max"),
-    visible=[of(4, 3, True), of(5, 2, True)],
+    visible=[of(4, 3, True), of(5, 2, True), of(3, 1, True)],
     edges=FINITE,
     domain=finite,
     hint="With finite=True the highest exponent is an ordinary one, and only a mantissa of all ones makes it NaN.",

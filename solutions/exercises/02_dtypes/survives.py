@@ -153,6 +153,7 @@ exercise.requirement(
         values([[1.0, 1e5], [1e5, 1.0], [3.0, -2.0]], torch.float16),
         values(1e5, torch.float16),
         values([1.0], torch.bfloat16),
+        given(torch.zeros(0, 2), torch.float16),
     ],
     edges={
         "no values": given(torch.zeros(0), torch.float16),
@@ -237,6 +238,7 @@ def survives(values, dtype):
     return (values == 0) | ((power >= low) & (power <= high))
 
 # %% wrong: converts back before it looks, and the way back overflows (from the statement)
+# unseen: the largest numbers of the dtype that values have are for the hidden inputs to find
 def survives(values: Float[Tensor, "..."], dtype: torch.dtype) -> Bool[Tensor, "..."]:
     there_and_back = values.to(dtype).to(values.dtype)
     lost = (there_and_back == 0) & (values != 0)

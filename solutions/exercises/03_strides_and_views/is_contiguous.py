@@ -63,7 +63,8 @@ def without_elements(draw):
 exercise.requirement(
     "True if the elements are in row-major order without gaps, otherwise False",
     points=0.75,
-    visible=[given((4, 4), (4, 1)), given((4, 4), (1, 4)), given((4, 3), (4, 1)), given((3, 4), (0, 1))],
+    visible=[given((4, 4), (4, 1)), given((4, 4), (1, 4)), given((4, 3), (4, 1)), given((3, 4), (0, 1)),
+             given((2, 3), (5, 0)), given((2, 3, 4), (13, 4, 1)), given((), ())],
     edges={
         "no dimensions": given((), ()),
         "one dimension": given((5,), (1,)),
@@ -71,7 +72,7 @@ exercise.requirement(
         "one number, again and again": given((5,), (0,)),
         "three dimensions": given((2, 3, 4), (12, 4, 1)),
         "all steps twice as large": given((2, 3, 4), (24, 8, 2)),
-        "a gap on the left": given((2, 3, 4), (13, 4, 1)),
+        "a gap on the left": given((3, 2, 4), (9, 4, 1)),
         "a gap in the middle": given((2, 3, 4), (15, 5, 1)),
         "in falling order, and of the right length": given((3, 2, 2), (3, 3, 2)),
         "the right length, one step 0": given((2, 2), (3, 0)),

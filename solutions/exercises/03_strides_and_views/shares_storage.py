@@ -114,6 +114,7 @@ exercise.requirement(
         pair(x, x[:0], "x, x[:0]"),
         pair(x[2:2], x[:, 4:], "x[2:2], x[:, 4:]"),
         given(empty, empty.view(0, 3), says="shares_storage(empty, empty.view(0, 3)), where empty is torch.empty(0)"),
+        given(torch.empty(0, 3), says="shares_storage(empty, empty), where empty is torch.empty(0, 3)"),
     ],
     edges={
         "itself, of 0 bytes": given(empty),

@@ -74,7 +74,8 @@ exercise.requirement(
     points=1,
     probe=asked,
     visible=[of(x[1:], (1, 2), "x[1:]"), of(x[1:].T, (2, 1), "x[1:].T"), of(x[:, 3], (2,), "x[:, 3]"),
-             of(torch.arange(24.0).view(2, 3, 4)[1, ::2, 1:], (1, 2), "x[1, ::2, 1:]", "torch.arange(24.0).view(2, 3, 4)")],
+             of(torch.arange(24.0).view(2, 3, 4)[1, ::2, 1:], (1, 2), "x[1, ::2, 1:]", "torch.arange(24.0).view(2, 3, 4)"),
+             of(x[1, 2], (), "x[1, 2]")],
     edges={
         "no dimensions": given(x[2, 3], ()),
         "the storage has equal values": given(torch.zeros(5, 4)[1:], (2, 3)),

@@ -118,7 +118,7 @@ exercise.requirement(
     "False if the numbers of elements differ; a contiguous tensor can be viewed as any shape with as many",
     points=0.5,
     visible=[given((4, 4), (4, 1), (16,)), given((4, 4), (4, 1), (3, 5)), given((4, 4), (4, 1), (4,)),
-             given((4, 6), (6, 1), (3, 8))],
+             given((4, 6), (6, 1), (3, 8)), given((0, 3), (3, 1), (2, 3))],
     edges={
         "one element more": given((6,), (1,), (7,)),
         "twice as many": given((2, 3), (3, 1), (2, 3, 2)),
@@ -290,6 +290,7 @@ def viewable(shape, strides, new_shape):
     return True
 
 # %% wrong: compares floats
+# unseen: whole numbers that a float can't tell apart are for the hidden inputs to find
 def viewable(shape, strides, new_shape):
     if math.prod(shape) != math.prod(new_shape):
         return False

@@ -62,6 +62,7 @@ exercise.requirement(
         given(ones[:2], keys, values, False),
         given(torch.ones(2, 1, 1, 1), column(0.0, math.log(3)).expand(2, 1, 2, 1), two.expand(2, 1, 2, 1), False),
         given(query, pair, two, False),
+        given(column(0.3, -0.7).double(), column(0.1, 0.9).double(), column(1.0, 2.0).double(), False),
         given(torch.ones(1, 2), three, torch.tensor([[1.0, 2.0, 3.0, 4.0]]) * column(1.0, 2.0, 4.0), False),
     ],
     edges={

@@ -85,6 +85,7 @@ exercise.requirement(
         given("batch t d", (2, 3, 4), {"t": 3, "h": 8}),
         given("t d t", (3, 4, 3), {}),
         given("", (), {"t": 3}),
+        given("x4 t", (3, 2), {}),
     ],
     edges={
         "a scalar has no names": given("", (), {}),
@@ -144,6 +145,7 @@ exercise.requirement(
         given("t t", (3, 4), {}),
         given("b t", (1, 4), {"b": 2}),
         given("t d", (3, 4), {"t": 3}),
+        given("t", (3,), {"t": 0}),
     ],
     edges={
         "a known 1": given("b t", (2, 4), {"b": 1}),

@@ -75,6 +75,7 @@ exercise.requirement(
     visible=[
         given(x, right),
         given(x, left),
+        given(x.mT.contiguous().mT, right),
         given(wide, first),
         given(torch.tensor([[[0.1], [0.7]]], dtype=torch.float64), torch.tensor([[True, True]])),
         given(torch.ones(1, 600, 1, dtype=torch.bfloat16), torch.arange(600)[None] >= 0,

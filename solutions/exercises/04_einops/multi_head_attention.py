@@ -99,6 +99,7 @@ exercise.requirement(
     visible=[
         last(column(1.0, 2.0)[None], plus, steep, four, digits, 2),
         last(two, zero, zero, torch.tensor([[1.0, 0.0], [1.0, 1.0]]), torch.tensor([[0.0, 1.0], [3.0, 2.0]]), 2),
+        last(torch.tensor([[[1.0], [2.0]], [[3.0], [-1.0]]]), plus, steep, four, digits, 2),
         last(two, column(1000.0, 0.0), column(12.0, -5.0), column(1.0, 0.0), torch.ones(1, 2), 1),
     ],
     edges={
@@ -254,6 +255,7 @@ def multi_head_attention(x, wq, wk, wv, wo, heads):
     return rearrange(scores.softmax(-1) @ v.to(scores.dtype), "b h t e -> b t (h e)") @ wo.to(scores.dtype)
 
 # %% wrong: in 32 bits, and back
+# unseen: float64 numbers that float32 rounds are for the hidden inputs to find
 def multi_head_attention(x, wq, wk, wv, wo, heads):
     q, k, v = (rearrange(x.float() @ w.float(), "b t (h e) -> b h t e", h=heads) for w in (wq, wk, wv))
     out = F.scaled_dot_product_attention(q, k, v, is_causal=True)

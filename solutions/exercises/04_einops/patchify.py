@@ -264,6 +264,7 @@ def unpatchify(patches, size, height):
     return images
 
 # %% wrong: views what need not be contiguous
+# unseen: patches that aren't contiguous are for the hidden inputs to find
 def patchify(images, size):
     b, c, height, width = images.shape
     rows, columns = height // size, width // size

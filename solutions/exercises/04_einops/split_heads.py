@@ -63,7 +63,8 @@ turned = numbers(1, 4, 2).mT  # [1, 2, 4]
 exercise.requirement(
     "split_heads turns [b, t, d] into [b, h, t, e], and each head consists of neighboring numbers",
     points=0.75,
-    visible=[given(numbers(1, 2, 4), 2), given(numbers(1, 4, 2), 2), given(numbers(2, 1, 4), 2), given(turned, 2)],
+    visible=[given(numbers(1, 2, 4), 2), given(numbers(1, 4, 2), 2), given(numbers(2, 1, 4), 2), given(turned, 2),
+             given(numbers(2, 2, 4)[1:], 2)],
     edges={
         "one head": given(numbers(2, 3, 4), 1),
         "as many heads as numbers": given(numbers(2, 3, 4), 4),
@@ -194,6 +195,7 @@ def merge_heads(x):
     return x.movedim(1, -1).flatten(-2)
 
 # %% wrong: a new tensor of 32 bits to merge into
+# unseen: dtypes other than float32 are for the hidden inputs to find
 def split_heads(x, heads):
     return rearrange(x, "b t (h e) -> b h t e", h=heads)
 

@@ -54,7 +54,8 @@ exercise.requirement(
     "bound: memory if moving the data takes longer than computing, otherwise compute",
     points=0.5,
     probe=limits,
-    visible=[case(0.5, 1e14, 1e12), case(200.0, 1e14, 1e12), case(110.0, 1e14, 1e12), case(0.5, 1e11, 1e12)],
+    visible=[case(0.5, 1e14, 1e12), case(200.0, 1e14, 1e12), case(110.0, 1e14, 1e12), case(0.5, 1e11, 1e12),
+             case(0.3, 5e11, 1e12)],
     edges={
         "just below the ridge": given(99.9999, 1e14, 1e12),
         "just above it": given(100.0001, 1e14, 1e12),
@@ -112,6 +113,7 @@ exercise.mistake(words, '"memory" if intensity * bandwidth < peak else "compute"
 exercise.mistake(words, '"memory" if intensity * bandwidth < peak else "compute" → intensity * bandwidth < peak')
 
 # %% wrong: near the ridge is at the ridge
+# unseen: intensities just below the ridge are for the hidden inputs to find
 def arithmetic_intensity(b, d, k, bytes_per_element):
     return 2 * b * d * k / (bytes_per_element * (b * d + d * k + b * k))
 
@@ -144,6 +146,7 @@ def bound(intensity: float, peak: float, bandwidth: float) -> str:
     return "memory" if intensity < ridge else "compute"
 
 # %% wrong: counts in int64 tensors, which overflow (from the statement)
+# unseen: only FLOPs beyond 64 bits show it
 def arithmetic_intensity(b: int, d: int, k: int, bytes_per_element: int) -> float:
     b, d, k = torch.tensor([b, d, k])
     flops = 2 * b * d * k
@@ -155,6 +158,7 @@ def bound(intensity: float, peak: float, bandwidth: float) -> str:
     return "memory" if intensity * bandwidth < peak else "compute"
 
 # %% wrong: a tolerance at the ridge: what is within 1 % counts as equal (from the statement)
+# unseen: intensities just below the ridge are for the hidden inputs to find
 def arithmetic_intensity(b: int, d: int, k: int, bytes_per_element: int) -> float:
     return 2 * b * d * k / (bytes_per_element * (b * d + d * k + b * k))
 

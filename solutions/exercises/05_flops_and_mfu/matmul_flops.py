@@ -41,7 +41,7 @@ def misfits(draw):
 exercise.requirement(
     "a product of two matrices costs 2 · b · d · k FLOPs",
     points=0.5,
-    visible=[given((3, 4), (4, 5)), given((2, 2), (2, 2))],
+    visible=[given((3, 4), (4, 5)), given((2, 2), (2, 2)), given((10**7 + 1, 10**7 + 3), (10**7 + 3, 10**7 + 7))],
     edges={
         "inner size 0: outputs, and nothing to add": given((3, 0), (0, 5)),
         "no outputs": given((0, 4), (4, 5)),
@@ -58,6 +58,7 @@ exercise.requirement(
         given((3, 4), (2, 4, 5)),
         given((7, 3, 4), (7, 4, 5)),
         given((2, 1, 3, 4), (6, 4, 5)),
+        given((0, 3, 4), (1, 4, 5)),
     ],
     edges={
         "1 and 0": given((1, 3, 4), (0, 4, 5)),
@@ -148,6 +149,7 @@ def matmul_flops(x_shape, w_shape):
     return 2 * int(np.prod([*batch, *x_shape[-2:], w_shape[-1]]))
 
 # %% wrong: a shape with a zero in it returns 0 before the inner sizes are compared (from the statement)
+# unseen: a wrong shape with nothing to compute is for the hidden inputs to find
 def matmul_flops(x_shape: tuple[int, ...], w_shape: tuple[int, ...]) -> int:
     if 0 in x_shape or 0 in w_shape:
         return 0  # nothing to multiply

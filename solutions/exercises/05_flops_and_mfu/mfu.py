@@ -59,7 +59,8 @@ exercise.requirement(
     "the utilization is the achieved FLOP/s divided by the peak FLOP/s of that dtype",
     points=0.25,
     parts=["value"],
-    visible=[given(6.0, 5.0, small, torch.float32), given(50.0, 5.0, small, torch.float16)],
+    visible=[given(6.0, 5.0, small, torch.float32), given(50.0, 5.0, small, torch.float16),
+             given(0.0, 5.0, small, torch.float32), given(1.0, 7.0, small, torch.float32)],
     edges={
         "more than promised": given(2e15, 1.0, printed, torch.float32),
         "nothing done": given(0, 1.0, printed, torch.float32),

@@ -27,7 +27,8 @@ exercise.requirement(
     "one operation: its share of the peak under the roofline, at most 1",
     points=0.5,
     tolerance=1e-6,
-    visible=[given([(300, 10)], 100.0, 20.0), given([(30, 10)], 100.0, 20.0), given([(4, 1)], 8.0, 4.0)],
+    visible=[given([(300, 10)], 100.0, 20.0), given([(30, 10)], 100.0, 20.0), given([(4, 1)], 8.0, 4.0),
+             given([(9, 4)], 10.0, 4.0)],
     edges={
         "just at the ridge": given([(50, 10)], 100.0, 20.0),
         "nothing moved": given([(5, 0)], 100.0, 20.0),

@@ -340,6 +340,7 @@ def model_flops(model, batch):
     return sum(counts)
 
 # %% wrong: walks into children by itself
+# unseen: a layer in two places of the tree is for the hidden inputs to find
 def model_flops(model, batch):
     counts, handles = [], []
 
@@ -388,6 +389,7 @@ def model_flops(model, batch):
     return sum(counts)
 
 # %% wrong: runs the model in eval mode (modes are restored exactly), so layers used only in training are n (from the statement)
+# unseen: a layer used only in training is for the hidden inputs to find
 def model_flops(model: nn.Module, batch: Tensor) -> int:
     total = 0
 
@@ -410,6 +412,7 @@ def model_flops(model: nn.Module, batch: Tensor) -> int:
     return total
 
 # %% wrong: walks the tree by children(), so a layer that hangs in two places gets two hooks (from the statement)
+# unseen: a layer in two places of the tree is for the hidden inputs to find
 def model_flops(model: nn.Module, batch: Tensor) -> int:
     counts, handles = [], []
 
@@ -432,6 +435,7 @@ def model_flops(model: nn.Module, batch: Tensor) -> int:
     return sum(counts)
 
 # %% wrong: counts from the output, which a hook of the model's own may have replaced (from the statement)
+# unseen: a hook of the model's own that changes an output is for the hidden inputs to find
 def model_flops(model: nn.Module, batch: Tensor) -> int:
     counts = []
     handles = [

@@ -250,6 +250,7 @@ def prune_2_4(w):
     return torch.zeros_like(fours).scatter(1, kept, fours.gather(1, kept)).reshape(w.shape)
 
 # %% wrong: by squares
+# unseen: squares that overflow or vanish are for the hidden inputs to find
 def prune_2_4(w):
     if w.shape[-1] % 4:
         raise ValueError
@@ -257,6 +258,7 @@ def prune_2_4(w):
     return fours.scatter(1, fours.square().topk(2, largest=False).indices, 0).reshape(w.shape)
 
 # %% wrong: compares in 32 bits
+# unseen: only float64 numbers that float32 can't tell apart show it
 def prune_2_4(w):
     if w.shape[-1] % 4:
         raise ValueError
@@ -273,6 +275,7 @@ def prune_2_4(w):
     return w
 
 # %% wrong: magnitudes made to differ by a little
+# unseen: magnitudes closer than a thousandth are for the hidden inputs to find
 def prune_2_4(w):
     if w.shape[-1] % 4:
         raise ValueError
@@ -281,6 +284,7 @@ def prune_2_4(w):
     return torch.where(size >= size.sort(dim=1).values[:, 2:3], fours, 0).reshape(w.shape)
 
 # %% wrong: compares squares, which overflow or vanish in 16 bits (and in 32, later) (from the statement)
+# unseen: squares that overflow or vanish are for the hidden inputs to find
 def prune_2_4(w: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
     n = w.shape[-1]
     if n % 4:
@@ -291,6 +295,7 @@ def prune_2_4(w: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
     return groups.where(mask, 0).flatten(-2)
 
 # %% wrong: compares in float32, where different float64 magnitudes are equal (from the statement)
+# unseen: only float64 numbers that float32 can't tell apart show it
 def prune_2_4(w: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
     n = w.shape[-1]
     if n % 4 != 0:

@@ -76,6 +76,7 @@ first, second = [[1, 0, 2, 1], [1, 1, 0, -2]], [[1, 0, 1], [0, 1, 0], [1, 1, 0],
 squares = tokens[:3], [[1, 3], [2, 1]], [[1, 2], [0, 3]]
 even = [[1, 2], [0, 1]], [[1, 3], [2, 1]], [[1, 2], [0, 3]]  # exact in any dtype
 uneven, square = case(tokens, first, second), case(*squares)
+single = case(tokens[2:3], first, second)
 edges = {
     "all sizes 1": case([[3]], [[2]], [[-1]]),
     "one token": case(tokens[:1], first, second),
@@ -96,7 +97,7 @@ exercise.requirement(
     probe=without_autograd,
     parts=["value"],
     rules=only(1),
-    visible=[uneven, square],
+    visible=[uneven, square, single],
     edges=edges,
     domain=chains(),
 )
@@ -106,7 +107,7 @@ exercise.requirement(
     probe=without_autograd,
     parts=["value"],
     rules=only(0),
-    visible=[uneven, square],
+    visible=[uneven, square, single],
     edges=edges,
     domain=chains(),
 )

@@ -125,6 +125,7 @@ exercise.requirement(
         case(exact.T.contiguous().T, WEIGHTED, spelled="[[1, -2, 3], [0.5, 4, -1.5]] with strides (1, 2)"),
         case(exact[0], WEIGHTED),
         case(torch.arange(1.0, 5.0, dtype=torch.float64).reshape(2, 1, 2), WEIGHTED),
+        case(torch.ones(0, 2, dtype=torch.float64), LINE, spelled="torch.ones(0, 2)"),
     ],
     edges={
         "no elements": given(LINE, torch.ones(0, dtype=torch.float64), 0.5),

@@ -48,6 +48,7 @@ edges = {
     "a thousand microbatches": given(3, [2] * 1000, 5),
 }
 visible = [case(10, [4, 6, 5], 3), case(7, [5], 2), case(10**9 + 7, [10**9 + 9, 10**9 + 21], 10**8 + 7)]
+visible += [case(10, [8, 8, 3], 5)]
 
 exercise.requirement(
     "forward: 2 FLOPs for each parameter and each token of all microbatches",

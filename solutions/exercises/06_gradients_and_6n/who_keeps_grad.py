@@ -323,6 +323,7 @@ def who_keeps_grad(loss, tensors):
     return {name: id(t) in found for name, t in tensors.items()}
 
 # %% wrong: a leaf that is in the graph counts, also when it was frozen after the forward pass (from the statement)
+# unseen: a leaf that is frozen after the forward pass is for the hidden inputs to find
 def who_keeps_grad(loss, tensors):
     seen, todo, leaves = set(), [loss.grad_fn], []
     while todo:
@@ -339,6 +340,7 @@ def who_keeps_grad(loss, tensors):
     }
 
 # %% wrong: turns the dict around (tensor to name), so a tensor with two names is found under one of them o (from the statement)
+# unseen: one tensor under two names is for the hidden inputs to find
 def who_keeps_grad(loss, tensors):
     names = {id(t): name for name, t in tensors.items()}
     result = dict.fromkeys(tensors, False)

@@ -50,7 +50,9 @@ exercise.requirement(
     "the pair (trainable, frozen): how many numbers require a gradient, and how many don't, including modules in modules",
     points=0.5,
     probe=count,
-    visible=[case("model = nn.Linear(3, 4)\nmodel.bias.requires_grad_(False)"), case("model = nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.Linear(3, 3, bias=False)))")],
+    visible=[case("model = nn.Conv1d(3, 4, 5)"),
+             case("model = nn.Linear(3, 4)\nmodel.scale = nn.Parameter(torch.tensor(1.0))"),
+             case("model = nn.Linear(3, 4)\nmodel.bias.requires_grad_(False)"), case("model = nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.Linear(3, 3, bias=False)))")],
     edges={
         "all frozen": case("model = nn.Linear(3, 4).requires_grad_(False)"),
         "no parameters": case("model = nn.ReLU()"),
@@ -212,6 +214,7 @@ def count_parameters(model):
     return trainable, sum(p.numel() for p in each) - trainable
 
 # %% wrong: what autograd could train
+# unseen: complex parameters are for the hidden inputs to find
 def count_parameters(model):
     counts = [0, 0]
     for p in model.parameters():
@@ -219,6 +222,7 @@ def count_parameters(model):
     return tuple(counts)
 
 # %% wrong: what shares a storage is taken for the same parameter (from the statement)
+# unseen: two parameters in one storage are for the hidden inputs to find
 def count_parameters(model: nn.Module) -> tuple[int, int]:
     seen = set()
     counts = {True: 0, False: 0}
@@ -230,6 +234,7 @@ def count_parameters(model: nn.Module) -> tuple[int, int]:
     return counts[True], counts[False]
 
 # %% wrong: only floating-point parameters count (from the statement)
+# unseen: parameters that aren't floating-point are for the hidden inputs to find
 def count_parameters(model: nn.Module) -> tuple[int, int]:
     params = [p for p in model.parameters() if p.is_floating_point()]
     trainable = sum(p.numel() for p in params if p.requires_grad)

@@ -161,6 +161,7 @@ exercise.requirement(
     visible=[
         given(narrow, rows, says=f"Linear(3, 2) with weight {narrow.int().tolist()}, and x of shape [4, 3]"),
         given(narrow, rows.reshape(2, 2, 3), says=f"Linear(3, 2) with weight {narrow.int().tolist()}, and x of shape [2, 2, 3]"),
+        given(narrow, rows[0], says=f"Linear(3, 2) with weight {narrow.int().tolist()}, and x of shape [3]"),
     ],
     edges={
         "no leading dimension": given(narrow, rows[0]),

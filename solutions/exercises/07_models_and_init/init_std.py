@@ -50,7 +50,8 @@ exercise.requirement(
     "any other kind raises a ValueError",
     points=0.25,
     parts=["error"],
-    visible=[given("uniform", 64, 36), given("LeCun", 64, 36), given("glorot", 64, 36)],
+    visible=[given("uniform", 64, 36), given("LeCun", 64, 36), given("glorot", 64, 36),
+             given("kai", 64, 36), given("Lecun", 64, 36)],
     edges={
         **{f"{kind!r}": given(kind, 64, 36) for kind in ("", "LeCun", "Kaiming", "xavier", "lec", "lecun_uniform", "kaiming ")},
         **{f"{kind!r} is known": given(kind, 2, 3) for kind in KINDS},

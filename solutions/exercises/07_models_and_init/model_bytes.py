@@ -107,6 +107,8 @@ exercise.requirement(
     visible=[
         case("model = nn.Sequential(nn.Embedding(10, 3), nn.Linear(3, 10, bias=False))\nmodel[1].weight = model[0].weight"),
         case("layer = nn.Linear(2, 3)\nmodel = nn.Sequential(layer, nn.Linear(3, 2), layer)"),
+        case('model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 2))\n'
+             'model[0].register_buffer("table", torch.zeros(5))\nmodel[1].register_buffer("table", model[0].table)'),
     ],
     edges={
         "a part that begins where the whole does": case(
@@ -181,11 +183,13 @@ def model_bytes(model):
     return sum({t.untyped_storage().data_ptr(): t.nbytes for t in tensors}.values())
 
 # %% wrong: untyped storages, which may be larger than what is seen of them
+# unseen: tensors that are parts of a larger storage are for the hidden inputs to find
 def model_bytes(model):
     tensors = [*model.parameters(), *model.buffers()]
     return sum({id(t): t.untyped_storage().nbytes() for t in tensors}.values())
 
 # %% wrong: a parameter that is no float
+# unseen: parameters that aren't floating-point are for the hidden inputs to find
 def model_bytes(model):
     parameters = sum(p.numel() * torch.finfo(p.dtype).bits // 8 for p in model.parameters())
     return parameters + sum(b.nbytes for b in model.buffers())
@@ -218,6 +222,7 @@ def model_bytes(model):
     return sum(len(t) * math.prod(t.shape[1:]) * t.element_size() for t in tensors if t.dim())
 
 # %% wrong: its own elements, but one tensor for each storage (from the statement)
+# unseen: two tensors in one storage are for the hidden inputs to find
 def model_bytes(model: nn.Module) -> int:
     seen, total = set(), 0
     for t in itertools.chain(model.parameters(), model.buffers()):
@@ -237,6 +242,7 @@ def model_bytes(model: nn.Module) -> int:
     return total
 
 # %% wrong: the bytes of each storage, once (from the statement)
+# unseen: tensors that are parts of a larger storage are for the hidden inputs to find
 def model_bytes(model: nn.Module) -> int:
     storages = {}
     for t in [*model.parameters(), *model.buffers()]:

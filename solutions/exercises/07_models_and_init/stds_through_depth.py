@@ -187,6 +187,7 @@ def gradient_stds_through_depth(widths, weight_stds, relu):
     return found
 
 # %% wrong: lists are glued together, which a tuple refuses (from the statement)
+# unseen: widths and stds in tuples are for the hidden inputs to find
 def stds_through_depth(
     widths: Sequence[int], weight_stds: Sequence[float], relu: bool
 ) -> list[float]:

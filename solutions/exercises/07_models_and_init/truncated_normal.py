@@ -124,7 +124,7 @@ exercise.requirement(
     "a new float32 tensor of that shape on the CPU, not a parameter, drawn without torch.nn.init",
     points=0.25,
     probe=look,
-    visible=[call((3, 5), 0.02, 1), call((4,), 5.0, 2)],
+    visible=[call((3, 5), 0.02, 1), call((4,), 5.0, 2), call((0, 3), 0.02, 1)],
     edges={
         "no numbers": call((0,), 1.0, 3),
         "no rows": call((0, 3), 1.0, 3),
@@ -263,6 +263,7 @@ def truncated_normal(shape, std, generator):
     return x * std
 
 # %% wrong: halves what lies outside
+# unseen: only the shares of very many numbers show it
 def truncated_normal(shape, std, generator):
     x = torch.randn(shape, generator=generator)
     while (outside := x.abs() > 3).any():
@@ -295,6 +296,7 @@ def truncated_normal(
     return z * std
 
 # %% wrong: draws one per cent too many and keeps the good ones; a small tensor has none in reserve (from the statement)
+# unseen: only a seed that draws too many numbers outside shows it
 def truncated_normal(
     shape: Sequence[int], std: float, generator: torch.Generator
 ) -> Float32[Tensor, "*shape"]:
@@ -304,6 +306,7 @@ def truncated_normal(
     return (z * std).view(tuple(shape))
 
 # %% wrong: the numbers outside are replaced by uniform ones in ±3 (from the statement)
+# unseen: only the shares of very many numbers show it
 def truncated_normal(
     shape: Sequence[int], std: float, generator: torch.Generator
 ) -> Float32[Tensor, "*shape"]:

@@ -157,6 +157,8 @@ exercise.requirement(
     visible=[
         given([a, b], [[c, 2 * c], [None, c], [c, None]], [([0, 1], {})],
               says="three steps with two parameters in one group; the first has no gradient in step 2, the second none in step 3"),
+        given([a, b], [[c, None], [c, c]], [([0, 1], {})],
+              says="two steps with two parameters in one group; the second has no gradient in step 1"),
         given([a, b], [[c, c]], both,
               says="a step with two parameters in groups of their own; the first has lr = 1 and eps = 0.5, "
                    "the second the defaults of AdaGrad(…, lr=0.5, eps=0.25)"),
@@ -436,6 +438,7 @@ class AdaGrad(torch.optim.Optimizer):
             p -= group["lr"] * p.grad / (s.sqrt() + group["eps"])
 
 # %% wrong: a gradient of zeros counts as none (from the statement)
+# unseen: a gradient of zeros is for the hidden inputs to find
 class AdaGrad(torch.optim.Optimizer):
     def __init__(self, params: Iterable[Any], lr: float = 1e-2, eps: float = 1e-8) -> None:
         super().__init__(params, defaults={"lr": lr, "eps": eps})

@@ -368,6 +368,7 @@ class AdamW(torch.optim.Optimizer):
                 p -= lr * (s["exp_avg"] / (1 - b1**t)) / ((s["max"] / (1 - b2**t)).sqrt() + eps)
 
 # %% wrong: no correction after ten steps
+# unseen: only ten steps or more show it
 class AdamW(torch.optim.Optimizer):
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
@@ -390,6 +391,7 @@ class AdamW(torch.optim.Optimizer):
                 p -= group["lr"] * (s["exp_avg"] / (1 - b1**t)) / ((s["exp_avg_sq"] / (1 - b2**t)).sqrt() + group["eps"])
 
 # %% wrong: the averages are kept in float32 (from the statement)
+# unseen: averages of float64 parameters are for the hidden inputs to find
 class AdamW(torch.optim.Optimizer):
     def __init__(
         self,

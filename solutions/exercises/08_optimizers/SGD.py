@@ -120,6 +120,8 @@ exercise.requirement(
     visible=[
         given([x], [[gx]], one, lr=0.25, says="a step with lr = 0.25 from p = (1, 2), with the gradient (4, -2)"),
         given([y], [[gy], [-gy]], one, lr=0.25, says="two steps with lr = 0.25 from p = 3, with the gradients 8 and -8"),
+        given([torch.tensor(3.0)], [[torch.tensor(8.0)]], one, lr=0.25,
+              says="a step with lr = 0.25 of a parameter without dimensions from 3, with the gradient 8"),
     ],
     edges={
         "a gradient of zero": given([x], [[torch.zeros(2)], [gx]], one),
@@ -247,6 +249,7 @@ class SGD(torch.optim.Optimizer):
                     p -= lr * p.grad
 
 # %% wrong: the groups of the beginning
+# unseen: a group that is added later is for the hidden inputs to find
 class SGD(torch.optim.Optimizer):
     def __init__(self, params, lr=1e-3):
         super().__init__(params, defaults={"lr": lr})
@@ -311,6 +314,7 @@ class SGD(torch.optim.Optimizer):
                     p -= group["lr"] * p.grad
 
 # %% wrong: the flat "view" of a parameter may be a copy (from the statement)
+# unseen: a parameter that isn't contiguous is for the hidden inputs to find
 class SGD(torch.optim.Optimizer):
     def __init__(self, params: Iterable[Any], lr: float = 1e-3) -> None:
         super().__init__(params, defaults={"lr": lr})

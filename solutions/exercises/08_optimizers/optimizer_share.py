@@ -37,7 +37,7 @@ exercise.requirement(
     '"Muon": five iterations of three products each, for a matrix with no more rows than columns',
     points=0.5,
     rules=but("AdamW"),
-    visible=[given([(6, 6)], 10), given([(3, 5), (2, 9)], 2)],
+    visible=[given([(6, 6)], 10), given([(3, 5), (2, 9)], 2), given([(3, 5), (3, 5), (2, 9)], 2)],
     edges={
         "one number, as a matrix": given([(1, 1)], 1),
         "one row": given([(1, 9)], 3),

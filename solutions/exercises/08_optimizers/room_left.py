@@ -32,7 +32,7 @@ exercise.requirement(
     '"SGD": the bytes that parameters and gradients leave, at 4 bytes for each number',
     points=0.5,
     rules=but("SGD"),
-    visible=[given([(30, 20), (15,)], 20_000), given([(7, 5), (7, 5)], 1_000)],
+    visible=[given([(30, 20), (15,)], 20_000), given([(7, 5), (7, 5)], 1_000), given([(30, 20)], 999_999_999)],
     edges={
         "no shapes": given([], 1_000),
         "vectors alone": given([(7,), (7,)], 1_000),
@@ -62,7 +62,7 @@ exercise.requirement(
     '"Adafactor" keeps one number for each row and one for each column of a matrix',
     points=0.5,
     rules=but("Adafactor"),
-    visible=[given([(30, 20)], 20_000), given([(7, 5), (7, 5), (4, 4)], 5_000)],
+    visible=[given([(30, 20)], 20_000), given([(7, 5), (7, 5), (4, 4)], 5_000), given([(1, 6), (4, 4)], 1_000)],
     edges={
         "one row": given([(1, 9)], 1_000),
         "one column": given([(9, 1)], 1_000),
@@ -182,6 +182,7 @@ def room_left(shapes: Sequence[tuple[int, ...]], memory: int) -> dict[str, int]:
     return {name: memory - 4 * (2 * n + s) for name, s in numbers.items()}
 
 # %% wrong: the sizes are multiplied in float32 (from the statement)
+# unseen: only sizes that float32 rounds show it
 def room_left(shapes: Sequence[tuple[int, ...]], memory: int) -> dict[str, int]:
     n = int(sum(torch.Tensor(list(shape)).prod() for shape in shapes))
     factored = sum(sum(shape) for shape in shapes)

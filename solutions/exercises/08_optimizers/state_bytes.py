@@ -217,6 +217,7 @@ def state_bytes(optimizer):
     return sum(kept[n].nbytes for kept in optimizer.state.values() for n in names if isinstance(kept.get(n), Tensor))
 
 # %% wrong: no Parameter
+# unseen: a Parameter in the state is for the hidden inputs to find
 def state_bytes(optimizer):
     return sum(v.nbytes for kept in optimizer.state.values() for v in kept.values() if type(v) is Tensor)
 
@@ -241,6 +242,7 @@ def state_bytes(optimizer):
     return 0
 
 # %% wrong: only torch.Tensor itself is a tensor (from the statement)
+# unseen: a Parameter in the state is for the hidden inputs to find
 def state_bytes(optimizer: torch.optim.Optimizer) -> int:
     return sum(
         value.numel() * value.element_size()

@@ -385,6 +385,7 @@ def get_batch(tokens, batch, context, generator):
     return rows[:, :-1], rows[:, 1:]
 
 # %% wrong: starts from float32 random numbers, which have only 24 bits (from the statement)
+# unseen: only more windows than float32 can tell apart show it
 def get_batch(
     tokens: NDArray[Any], batch: int, context: int, generator: torch.Generator
 ) -> tuple[Int[Tensor, "batch context"], Int[Tensor, "batch context"]]:
@@ -411,6 +412,7 @@ def get_batch(
     return rows[:, :-1], rows[:, 1:]
 
 # %% wrong: int32 in between (from the statement)
+# unseen: only ids beyond 31 bits show it
 def get_batch(
     tokens: NDArray[Any], batch: int, context: int, generator: torch.Generator
 ) -> tuple[Int[Tensor, "batch context"], Int[Tensor, "batch context"]]:

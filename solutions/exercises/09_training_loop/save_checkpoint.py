@@ -425,6 +425,7 @@ def load_checkpoint(path, model, optimizer, generator):
     return step
 
 # %% wrong: a temporary file that a failure leaves behind
+# unseen: files that a failed save leaves behind are for the hidden inputs to find
 def save_checkpoint(path, model, optimizer, step, generator):
     contents = [model.state_dict(), optimizer.state_dict(), step, generator.get_state(), torch.get_rng_state()]
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
@@ -497,6 +498,7 @@ def load_checkpoint(path, model, optimizer, generator):
     return step
 
 # %% wrong: the other name is the same name if path ends in .tmp (from the statement)
+# unseen: a path that ends in .tmp is for the hidden inputs to find
 def save_checkpoint(
     path: Path,
     model: nn.Module,
@@ -533,6 +535,7 @@ def load_checkpoint(
     return state["step"]
 
 # %% wrong: a random name, which an interrupt leaves behind for ever (from the statement)
+# unseen: a save that is interrupted is for the hidden inputs to find
 def save_checkpoint(
     path: Path,
     model: nn.Module,

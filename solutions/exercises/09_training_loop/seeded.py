@@ -340,6 +340,7 @@ def seeded(seed):
         torch.manual_seed(torch_seed)
 
 # %% wrong: 31 bits of the seed
+# unseen: only seeds beyond 31 bits show it
 @contextmanager
 def seeded(seed):
     python, numpy = random.getstate(), np.random.get_state()

@@ -203,6 +203,8 @@ exercise.requirement(
     visible=[
         given([a, b, c], (0, 3), (0.5, 0.25), says="train with two groups for the steps range(0, 3), with lr_at(step) = 0.5 + step / 4"),
         given([a, b], (7, 9), (0.5, 0.25), says="train with two groups for the steps range(7, 9), with lr_at(step) = 0.5 + step / 4"),
+        given([a, b], (4, 10, 3), (0.5, 0.25),
+              says="train with two groups for range(4, 10, 3), with lr_at(step) = 0.5 + step / 4"),
     ],
     edges={
         "every third step": given([a, b, c], (10, 19, 3), (0.5, 0.25)),
@@ -252,7 +254,9 @@ exercise.requirement(
     points=0.5,
     probe=trained,
     rules=but(LEFT, "the error", "its message contains the number of the step"),
-    visible=[*shown, given([a, [(1.0, 1e12)]], (12, 14), says="train with SGD(momentum=0.5) for range(12, 14); the loss of step 13 is about 1e24")],
+    visible=[*shown, given([a, [(1.0, 1e12)]], (12, 14), says="train with SGD(momentum=0.5) for range(12, 14); the loss of step 13 is about 1e24"),
+             given([[(1.0, -math.inf)]], (3, 4),
+                   says="train with SGD for range(3, 4); the loss of step 3 is minus infinity")],
     edges=broken,
     domain=trainings(1, True),
     hint="Look at each loss, and raise FloatingPointError(…) with the number of the step in its message.",

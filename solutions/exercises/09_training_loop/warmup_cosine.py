@@ -48,7 +48,8 @@ exercise.requirement(
 exercise.requirement(
     "from step number steps on, it is floor",
     points=0.25,
-    visible=[given(14, 4, 14, 0.8, 0.1), given(24, 4, 14, 0.8, 0.1), given(3, 4, 14, 0.8, 0.1)],
+    visible=[given(14, 4, 14, 0.8, 0.1), given(24, 4, 14, 0.8, 0.1), given(3, 4, 14, 0.8, 0.1),
+             given(14, 4, 14, 0.8, 0.0)],
     edges={
         "much later": given(10**6, 4, 14, 0.8, 0.1),
         "no floor": given(17, 4, 14, 0.8, 0.0),

@@ -157,6 +157,7 @@ exercise.requirement(
     visible=[
         given([3, 300, 1], 300, says=says.format([3, 300, 1], 300)),
         given([3, -1], 300, says=says.format([3, -1], 300)),
+        given([3, 65_541], 300, says=says.format([3, 65_541], 300)),
         given([3, 299, 0], 300, says=says.format([3, 299, 0], 300)),
     ],
     edges={

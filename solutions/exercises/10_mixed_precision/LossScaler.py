@@ -414,6 +414,7 @@ class LossScaler:
         self.factor, self.good_steps, self.growth_interval = state["f"], state["g"], state["i"]
 
 # %% wrong: asks whether the norm of all gradients is finite (from the statement)
+# unseen: gradients whose squares overflow are for the hidden inputs to find
 import torch
 from torch import nn
 

@@ -79,6 +79,8 @@ exercise.requirement(
         case([1.5], [3 * K], [-9 * K],
              says="compensated_add([1.5], [3/1024], [-9/1024]) in bfloat16, whose gaps from 1 to 2 are 8/1024"),
         case([1.0, -1.0], [0.0, 0.0], [1e-8, 2e-8], torch.float32),
+        case([1.5], [0.0], [4 * K]),
+        case([320.0], [0.0], [0.5]),
     ],
     edges={
         "from nothing": case([0.0, 0.0], [0.0, K], [K, 2 * K]),
@@ -114,6 +116,8 @@ exercise.requirement(
         case([1.5], [3 * K], [-9 * K],
              says="compensated_add([1.5], [3/1024], [-9/1024]) in bfloat16, whose gaps from 1 to 2 are 8/1024"),
         case([1.0, -1.0], [0.0, 0.0], [1e-8, 2e-8], torch.float32),
+        case([1.5], [0.0], [4 * K]),
+        case([320.0], [0.0], [0.5]),
     ],
     edges={
         "from nothing": case([0.0, 0.0], [0.0, K], [K, 2 * K]),
@@ -238,6 +242,7 @@ def compensated_add(weight, lost, update):
     return new_weight, (total - new_weight.float()).to(weight.dtype)
 
 # %% wrong: returns the old tensors where there is nothing to add
+# unseen: an update of zeros is for the hidden inputs to find
 def compensated_add(weight, lost, update):
     wanted = update + lost
     new_weight = weight + wanted
@@ -273,6 +278,7 @@ def compensated_add(weight, lost, update):
     return new_weight, (wanted - (new_weight - weight)).clamp(-4 / 1024, 4 / 1024)
 
 # %% wrong: the results are on the CPU
+# unseen: tensors on the meta device are for the hidden inputs to find
 def compensated_add(weight, lost, update):
     wanted = update + lost
     new_weight = weight + wanted
@@ -286,6 +292,7 @@ def compensated_add(weight, lost, update):
     return new_weight, wanted - (new_weight - weight), wanted
 
 # %% wrong: looks at the values, to make sure that what it relies on is true (from the statement)
+# unseen: tensors on the meta device are for the hidden inputs to find
 def compensated_add(weight, lost, update):
     """weight + update + lost, rounded, and what the rounding lost; all of one dtype."""
     step = update + lost

@@ -26,7 +26,7 @@ exercise.requirement(
     "for a w whose last bit is 0 it is half the gap above w: the tie goes down",
     points=1,
     tolerance=0,
-    visible=[given(1.0, BF16), given(5.0, BF16), given(0.3125, F16)],
+    visible=[given(1.0, BF16), given(5.0, BF16), given(0.3125, F16), given(16368.0, F16)],
     edges={
         "a power of two above 1": given(1024.0, BF16),
         "a power of two below 1": given(2.0**-20, BF16),

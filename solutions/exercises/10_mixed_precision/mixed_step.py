@@ -236,6 +236,7 @@ def mixed_step(model, optimizer, scaler, x, y, max_norm):
     return loss.item()
 
 # %% wrong: squares in float16
+# unseen: a loss beyond float16 is for the hidden inputs to find
 def mixed_step(model, optimizer, scaler, x, y, max_norm):
     optimizer.zero_grad()
     with torch.autocast(x.device.type, dtype=torch.float16):
@@ -277,6 +278,7 @@ def mixed_step(model, optimizer, scaler, x, y, max_norm):
     return loss.item()
 
 # %% wrong: divides the scaled loss by the factor of the next step (from the statement)
+# unseen: a step that changes the factor is for the hidden inputs to find
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -296,6 +298,7 @@ def mixed_step(model, optimizer, scaler, x, y, max_norm):
     return scaled.item() / scaler.get_scale()
 
 # %% wrong: autocasts on the notebook's device, not on that of x (from the statement)
+# unseen: a device other than the notebook's is for the hidden inputs to find
 import torch
 import torch.nn.functional as F
 from torch import nn

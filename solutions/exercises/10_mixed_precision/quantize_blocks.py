@@ -81,6 +81,7 @@ exercise.requirement(
         of([[0.1, -7.0, 2.0], [-0.5, 3.0, -1.0]], 2, E5M2),
         of([[0.1, -7.0], [-0.5, 3.0]], 4, E5M2),
         of([3e-8, -1e-8], 1, E4M3),
+        of([3e-20, -1e-20], 2, E4M3),
     ],
     edges={
         "no dimensions": given(torch.tensor(-3.0), 1, E4M3),
@@ -266,6 +267,7 @@ def quantize_blocks(x, block, dtype=torch.float8_e4m3fn):
     return codes.reshape(x.shape), scales
 
 # %% wrong: the order in memory
+# unseen: a tensor that isn't contiguous is for the hidden inputs to find
 def quantize_blocks(x, block, dtype=torch.float8_e4m3fn):
     order = sorted(range(x.dim()), key=lambda d: -x.stride(d))
     turned = x.permute(order)
@@ -295,6 +297,7 @@ def quantize_blocks(x, block, dtype=torch.float8_e4m3fn):
     return codes.reshape(x.shape), scales
 
 # %% wrong: a view of x, which not every layout has (from the statement)
+# unseen: a tensor that isn't contiguous is for the hidden inputs to find
 import torch
 
 
@@ -326,6 +329,7 @@ def quantize_blocks(x, block, dtype=torch.float8_e4m3fn):
     return (rows / scales[:, None]).to(dtype).reshape(x.shape), short
 
 # %% wrong: x / amax * max rounds twice (from the statement)
+# unseen: only ties that rounding twice breaks show it
 def quantize_blocks(x, block, dtype=torch.float8_e4m3fn):
     largest = torch.finfo(dtype).max
     blocks = x.reshape(-1, block)

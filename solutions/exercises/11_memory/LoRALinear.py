@@ -139,6 +139,7 @@ exercise.requirement(
         given(weight, bias, rows, down, up, 8.0, says=f"layer(x) for two rows, alpha = 8, rank = 2, {values}"),
         given(weight, None, rows.reshape(2, 1, 3), down, up, 3,
               says=f"layer(x) for x of shape [2, 1, 3], no bias, alpha = 3, rank = 2, {values}"),
+        given(weight, bias, rows[1], down, up, 8.0, says=f"layer(x) for one vector, alpha = 8, rank = 2, {values}"),
     ],
     edges={
         "bfloat16": given(halves(weight), halves(bias), halves(rows), halves(down), halves(up), 8.0),

@@ -123,6 +123,8 @@ exercise.requirement(
         given(weight, batch, goals, 4, says="accumulate(model, loss, x, y, size=4) with 6 rows"),
         given(weight, batch, goals, 2, says="accumulate(model, loss, x, y, size=2) with 6 rows"),
         given(weight, batch, goals, 4, training=False, says="accumulate(model, loss, x, y, size=4) with a model in eval mode"),
+        given(weight, batch, goals, 2, "softplus",
+              says="accumulate(model, loss, x, y, size=2) with 6 rows and another loss"),
     ],
     edges=shared | {
         "a frozen parameter": given(weight, batch, goals, 4, "squared", True),

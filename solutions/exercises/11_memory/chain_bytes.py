@@ -42,12 +42,14 @@ edges = {
     "far beyond 64 bits": given(small, 2**70),
     "longer names": given([("result", ["left", "right"]), ("left2", ["result", "left"])], 8),
 }
+visible = bytes_of((small, 1_000), ([("a", ["x"]), *later], 1_000), ([("p", ["u", "v"]), ("q", ["p", "u"])], 64))
+visible += bytes_of(([("a", ["x"]), ("b", ["y"]), ("c", ["x", "y"])], 100))
 
 exercise.requirement(
     '"eager": each operation reads its operands and writes its result',
     points=0.5,
     rules={"fused": "ignored"},
-    visible=bytes_of((small, 1_000), ([("a", ["x"]), *later], 1_000), ([("p", ["u", "v"]), ("q", ["p", "u"])], 64)),
+    visible=visible,
     edges=edges,
     domain=chains(),
     hint="Every operation, one by one: what does its kernel read, and what does it write?",
@@ -56,7 +58,7 @@ exercise.requirement(
     '"fused": each input from outside is read once, the last result is written, and temporaries stay in the kernel',
     points=0.5,
     rules={"eager": "ignored"},
-    visible=bytes_of((small, 1_000), ([("a", ["x"]), *later], 1_000), ([("p", ["u", "v"]), ("q", ["p", "u"])], 64)),
+    visible=visible,
     edges=edges,
     domain=chains(),
     hint="One kernel for all: what has to come from memory, and what has to go there?",

@@ -29,7 +29,7 @@ def nothing(overlap):
 exercise.requirement(
     "without overlap, the times of transfer and computation add up, in both passes",
     points=0.25,
-    visible=[given(*quick, False), given(4_000_000_000, 3e12, 2.5e9, 1e12, False)],
+    visible=[given(*quick, False), given(4_000_000_000, 3e12, 2.5e9, 1e12, False), given(1_000, 1e6, 3e9, 1e12, False)],
     edges=nothing(False) | {
         "a byte": given(1, 1.0, 1e9, 1e12, False),
         "the transfer is slower": given(*slow, False),
@@ -41,7 +41,12 @@ exercise.requirement(
 exercise.requirement(
     "with overlap, the transfer is hidden in both passes, or the computation is",
     points=0.25,
-    visible=[given(*quick, True), given(*slow, True)],
+    visible=[
+        given(*quick, True),
+        given(*slow, True),
+        given(0, 2e12, 2e9, 1e12, True),
+        given(4_000_000_000, 0.0, 2e9, 1e12, True),
+    ],
     edges=nothing(True) | {
         "as long as the forward pass's computation": given(6_000_000_000, 3e12, 2e9, 1e12, True),
         "as long as the backward pass's computation": given(12_000_000_000, 3e12, 2e9, 1e12, True),

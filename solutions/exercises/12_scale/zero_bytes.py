@@ -49,6 +49,7 @@ exercise.requirement(
     visible=[
         *(given(1_000, 4, stage, mixed, says=f"zero_bytes(1000, 4, {stage}, {shown})") for stage in range(4)),
         given(1_000, 4, 2, other, says=f"zero_bytes(1000, 4, 2, {other})"),
+        given(1_002, 4, 0, mixed, says=f"zero_bytes(1002, 4, 0, {shown})"),
     ],
     edges={
         "one rank": given(100, 1, 3, mixed),

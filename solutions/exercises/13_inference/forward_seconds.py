@@ -38,6 +38,7 @@ exercise.requirement(
     visible=[
         given(model(), 1, 1, 1, 1e9, 1e3),
         given(model(), 2, 3, 5, 1e9, 1e3),
+        given(model(), 1, 1, 1, INF, 3e12),
         given(model(weight_bytes=562.5), 7, 1, 30, INF, 1e3),
     ],
     edges={
@@ -114,6 +115,7 @@ def forward_seconds(model, batch, new, context, peak, bandwidth):
     return max(flops / peak, moved / bandwidth)
 
 # %% wrong: each of the two parts has its own maximum (from the statement)
+# unseen: a pass whose two parts have different limits is for the hidden inputs to find
 def forward_seconds(model, batch, new, context, peak, bandwidth):
     tokens = batch * new
     weights = max(2 * model["weights"] * tokens / peak, model["weight_bytes"] / bandwidth)

@@ -105,6 +105,7 @@ def kv_cache_bytes(kind, layers, heads, size, batch, context, number_bytes, *, k
     return layers * batch * (2 * context * kept[kind] * size + heads * context**2) * number_bytes
 
 # %% wrong: floats
+# unseen: only counts that a float can't hold exactly show it
 def kv_cache_bytes(kind, layers, heads, size, batch, context, number_bytes, *, kv_heads=1, latent=(0, 0)):
     kept = {"multi-head": 2.0 * heads * size, "grouped-query": 2.0 * kv_heads * size, "multi-query": 2.0 * size,
             "latent": float(sum(latent))}

@@ -42,6 +42,7 @@ exercise.requirement(
         given(model(), 10, 2_000, 1.0, 1e5, 9_000.0),
         given(model(), 10, 1_999, 1.0, INF, INF),
         given(model(), 10, 399, INF, 1e5, 9_000.0),
+        given(model(), 10, 10**12, INF, 1e5, 9_000.0),
     ],
     edges={
         "no room": given(model(), 10, 0, 1.0, INF, INF),
@@ -111,6 +112,7 @@ exercise.mistake("The result is a number of sequences: an integer, rounded down.
                  "math.floor(min(by_memory, by_arithmetic, by_bandwidth)) → min(by_memory, by_arithmetic, by_bandwidth)")  # fmt: skip
 
 # %% wrong: memory by a quotient of floats
+# unseen: only a memory that a float can't hold exactly shows it
 def largest_batch(model, context, room, seconds, peak, bandwidth):
     cache = context * model["token_bytes"]
     flops = 2 * model["weights"] + 4 * model["layers"] * model["width"] * context

@@ -168,6 +168,7 @@ exercise.requirement(
     visible=[
         given(*small, 2, says="a layer in training mode and 3 tokens, each changed in turn"),
         given(*small, 2, False, says="a layer in evaluation mode and 3 tokens, each changed in turn"),
+        given(small[0][:, :2], *small[1:], 2, says="a layer in training mode and 2 tokens, each changed in turn"),
     ],
     edges={
         "one token": given(*some(2, 1, 4), 2),

@@ -300,6 +300,7 @@ class Transformer(nn.Module):
         return self.norm(self.blocks(x)) @ self.tokens.weight.T
 
 # %% wrong: places on the CPU, whatever the device
+# unseen: ids and weights on another device are for the hidden inputs to find
 class Transformer(nn.Module):
     def __init__(self, vocabulary, context, width, blocks):
         super().__init__()

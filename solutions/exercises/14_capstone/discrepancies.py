@@ -71,6 +71,7 @@ exercise.requirement(
               says="the names in discrepancies({'parameters': 64}, {'parameters': 65}, {'parameters': 0})"),
         says(100, 110, 0.1),
         says(2.0, math.nan, 0.5),
+        says(3 * 10**16, 3 * 10**16 + 1, 0),
     ],
     edges={
         "at the edge, below": one(100, 90, 0.1),
@@ -101,6 +102,7 @@ exercise.requirement(
     visible=[
         given({"seconds": 8.0, "loss": 2.0}, {"seconds": 6.0, "loss": 2.5}, {"seconds": 0.125, "loss": 0}),
         one(2.0, math.nan, 0.5),
+        given({"seconds": 8.0, "loss": 2.0}, {"seconds": 0.0, "loss": 2.5}, {"seconds": 0.5, "loss": 0.125}),
     ],
     edges={
         "whole numbers": one(64, 80, 0),

@@ -162,6 +162,7 @@ def plan_bytes(parameters, layers, width, heads, context, vocabulary, batch, mix
     return {"parameters": 4 * parameters, "gradients": 4 * parameters, "optimizer state": 8 * parameters + 4 * (8 * layers + 4), "activations": layers * layer + once + copies}
 
 # %% wrong: floats, which lose the last digits
+# unseen: only counts that a float can't hold exactly show it
 def plan_bytes(parameters, layers, width, heads, context, vocabulary, batch, mixed):
     n, size = float(batch * context), 2 if mixed else 4
     layer = 4 * n * (2 * width + 4 + heads) + size * n * 14 * width

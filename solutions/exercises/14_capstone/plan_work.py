@@ -12,6 +12,7 @@ sizes = st.builds(
     st.integers(1, 100_000),  # vocabulary
 )
 small, larger, other = given(2, 8, 5, 13), given(3, 16, 32, 256), given(1, 12, 7, 29)
+large = given(40, 5_120, 2_048, 32_000)
 edges = {
     "GPT-3": given(96, 12_288, 2_048, 50_257),
     "one of everything": given(1, 1, 1, 1),
@@ -23,7 +24,7 @@ edges = {
 exercise.requirement(
     '"parameters": every row of the table, those of a layer once for each layer',
     points=1,
-    visible=[small, larger, other],
+    visible=[small, larger, other, large],
     edges=edges,
     domain=sizes,
     rules={"FLOPs per token": "ignored"},
@@ -32,7 +33,7 @@ exercise.requirement(
 exercise.requirement(
     '"FLOPs per token": 6 for each weight in a matrix product, plus attention, forward and backward',
     points=1,
-    visible=[small, larger, other],
+    visible=[small, larger, other, large],
     edges=edges,
     domain=sizes,
     rules={"parameters": "ignored"},
@@ -104,6 +105,7 @@ def plan_work(layers, width, context, vocabulary):
     return {"parameters": matrices + table + context * width + norms, "FLOPs per token": 6 * (matrices + context * width) + 12 * layers * width * context}
 
 # %% wrong: floats, which lose the last digits
+# unseen: only counts that a float can't hold exactly show it
 def plan_work(layers, width, context, vocabulary):
     matrices, table, norms = layers * 12.0 * width**2, vocabulary * width, (4 * layers + 2) * width
     return {"parameters": int(matrices + table + context * width + norms), "FLOPs per token": int(6 * (matrices + table) + 12 * layers * width * context)}
@@ -114,6 +116,7 @@ def plan_work(layers, width, context, vocabulary):
     return {"parameters": matrices + table + context * width + norms, "FLOPs per token": 6 * (matrices + table) + 12 * layers * width * context}
 
 # %% wrong: counts in floats, and makes them whole at the end (from the statement)
+# unseen: only counts that a float can't hold exactly show it
 def plan_work(layers: int, width: int, context: int, vocabulary: int) -> dict[str, int]:
     d = float(width)
     weights = 12 * layers * d**2 + vocabulary * d
