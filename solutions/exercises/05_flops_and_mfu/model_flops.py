@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Each use of each nn.Linear counts 2 · vectors · in_features · out_features: register a hook to see each use.")
+exercise = Exercise("How can you see each use of each nn.Linear, and how many vectors does a layer get in one use?")
 
 
 def build(kind, a, b, c):
@@ -227,7 +227,7 @@ exercise.requirement(
         "no leading dimension, then one": given("stacked", (4,), 4, 8, 3),
     },
     domain=models("no bias", "stacked", leading=leading) | models("pooled", "last", leading=few),
-    hint="A hook receives the layer's own input: the product of all its dimensions but the last is the number of vectors, and it's 1 if there are none.",
+    hint="A hook receives the layer's own input: how many vectors are in it, also if it has no leading dimensions?",
 )  # fmt: skip
 exercise.requirement(
     "the model is left as it was: its hooks, modes and parameters",
