@@ -818,12 +818,19 @@ dimensions, a `permute` with six numbers, another `reshape`, and a comment that 
 
 A Vision Transformer puts one extra token, which contains no pixels, in front of the patches. `pack` joins tensors along
 the dimension called `*` and also returns the shape that each of them had there (`seams` below); given these shapes,
-`unpack` splits the result again.
+`unpack` splits the result again. First let's put the patches back in reverse order: your `unpatchify` makes a different
+photo of the same tokens, and their mean can't tell the two apart. So a model has to be told where each patch was.
 """
 
 # %%
-patches, extra = patchify(torch.randn(8, 3, 224, 224), 16), torch.randn(8, 1, 768)
+photos, extra = torch.randn(8, 3, 224, 224), torch.randn(8, 1, 768)
+patches = patchify(photos, 16)
 assert patches.shape == (8, 14 * 14, 16 * 16 * 3)  # a photo, as Vision Transformers cut it
+
+jumbled = unpatchify(patches.flip(1), 16, height=224)
+print(f"pixels that moved: {(jumbled != photos).float().mean().item():.0%}")
+assert not torch.equal(jumbled, photos)
+assert torch.allclose(patchify(jumbled, 16).mean(dim=1), patches.mean(dim=1), atol=1e-5)
 
 old = torch.cat([extra, patches], dim=1)
 new, seams = pack([extra, patches], "b * d")
