@@ -523,9 +523,9 @@ check("mean_pool")
 r"""
 <details><summary>Hint 1</summary>A mean is a sum divided by a count. Sum <code>x</code> with zeros at the padded
 positions, and get the count from the mask.</details>
-<details><summary>Hint 2</summary><code>x.masked_fill(forbidden, 0)</code> needs a mask that can be broadcast against
-<code>x</code>: give it a dimension of size 1 at the end. And its mask marks what to <i>replace</i>:
-<code>~mask</code>.</details>
+<details><summary>Hint 2</summary>The mask has one dimension fewer than <code>x</code>: where does it need one more to
+be broadcast against <code>x</code>? And does <code>masked_fill</code> want to know what to keep, or what to
+<i>replace</i>?</details>
 
 **Why it matters.** Mean vectors like these are used to search and compare texts. A mean that counts padding still has
 the right shape, but it depends on which other sentences happened to be in the batch, and no error will tell you. The
@@ -818,12 +818,19 @@ dimensions, a `permute` with six numbers, another `reshape`, and a comment that 
 
 A Vision Transformer puts one extra token, which contains no pixels, in front of the patches. `pack` joins tensors along
 the dimension called `*` and also returns the shape that each of them had there (`seams` below); given these shapes,
-`unpack` splits the result again.
+`unpack` splits the result again. First let's put the patches back in reverse order: your `unpatchify` makes a different
+photo of the same tokens, and their mean can't tell the two apart. So a model has to be told where each patch was.
 """
 
 # %%
-patches, extra = patchify(torch.randn(8, 3, 224, 224), 16), torch.randn(8, 1, 768)
+photos, extra = torch.randn(8, 3, 224, 224), torch.randn(8, 1, 768)
+patches = patchify(photos, 16)
 assert patches.shape == (8, 14 * 14, 16 * 16 * 3)  # a photo, as Vision Transformers cut it
+
+jumbled = unpatchify(patches.flip(1), 16, height=224)
+print(f"pixels that moved: {(jumbled != photos).float().mean().item():.0%}")
+assert not torch.equal(jumbled, photos)
+assert torch.allclose(patchify(jumbled, 16).mean(dim=1), patches.mean(dim=1), atol=1e-5)
 
 old = torch.cat([extra, patches], dim=1)
 new, seams = pack([extra, patches], "b * d")
@@ -1024,11 +1031,10 @@ check("attention")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Three steps: the scores with one einsum; −∞ where a query may not look
-(<code>masked_fill</code>) and softmax over the keys; the average of the values with another einsum.</details>
-<details><summary>Hint 2</summary>Scores are allowed where
-<code>torch.ones(t, s, device=q.device).tril(diagonal=s - t)</code> is 1: in the lower triangle if there are as many queries as keys, and
-in its last rows if there are fewer.</details>
+<details><summary>Hint 1</summary>Write down the names of the dimensions before and after each step. Over which of them does
+each einsum sum, and along which does softmax run?</details>
+<details><summary>Hint 2</summary>Number the positions from 0 to s − 1. At which of them is the first query, and at which the
+last? Take 3 queries and 5 keys, and draw what each query may see; then compare your drawing with the one below.</details>
 <details><summary>What it should look like</summary>
 
 ```
@@ -1082,10 +1088,10 @@ check("multi_head_attention")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Write down the names first: <code>x</code> is <code>b t d</code>, its products are
-<code>b t (h e)</code>, after splitting they are <code>b h t e</code>, and the scores are <code>b h t s</code>.</details>
-<details><summary>Hint 2</summary>Between splitting and merging it's attention as before, with <code>b h</code>
-in front. The causal mask <code>[t, s]</code> broadcasts over batch and heads by itself.</details>
+<details><summary>Hint 1</summary>Write down the names of the dimensions first: of <code>x</code>, its products,
+the vectors after splitting, and the scores.</details>
+<details><summary>Hint 2</summary>What's different between splitting and merging from the attention that you've written already?
+Which dimensions does the causal mask need, and which does it get by broadcasting?</details>
 
 **Why it matters.** Llama, GPT and BERT all contain a version of this function. They differ in what surrounds it and in
 details (whether it's causal, whether several heads share keys, how positions enter). In lecture 14 you'll train such a

@@ -317,7 +317,7 @@ check("model_flops")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Register a hook on every linear layer, run the model once, remove the hooks. <code>model.modules()</code> walks through the whole tree, the model itself included, and yields each module once.</details>
-<details><summary>Hint 2</summary>An input of shape [..., in_features] holds numel / in_features vectors. So one use costs 2 · numel · out_features FLOPs. The hook can append that to a list.</details>
+<details><summary>Hint 2</summary>An input of shape [..., in_features] holds numel / in_features vectors. How many FLOPs does the layer take for each of them? The hook can append the count to a list.</details>
 
 **Why it matters.** You can now count the FLOPs of the linear layers in a model that somebody else wrote. PyTorch's own
 counter is called for each *operation*, so it also sees the multiplications in attention.
@@ -572,8 +572,8 @@ check("benchmark")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>The order for each sample: wait, read, call, wait, read.</details>
-<details><summary>Hint 2</summary>Keep the samples in a list; <code>statistics.median</code> takes it. For an even number of samples it averages the two in the middle.</details>
+<details><summary>Hint 1</summary>Each sample needs two readings of the clock. What must the device have finished at each of them?</details>
+<details><summary>Hint 2</summary>What's the median of an even number of samples? Look into Python's <code>statistics</code>, which the first cell imports.</details>
 
 **Why it matters.** On a GPU, if you forget to `synchronize`, your code can seem a hundred times as fast as it is.
 """
@@ -802,8 +802,8 @@ check("mfu")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Three steps: look the rate up for the dtype (or return None), make it dense, divide.</details>
-<details><summary>Hint 2</summary>The achieved rate is flops / seconds. The dense peak is half of the printed rate if that is sparse.</details>
+<details><summary>Hint 1</summary>Which rate of the sheet holds for matrices in this dtype, if any? And for dense ones?</details>
+<details><summary>Hint 2</summary>MFU compares two rates, both in FLOP/s. Which of them do you know from the measurement, and which from the sheet?</details>
 
 **Why it matters.** You can get this one-line formula wrong in several ways: with the sparse rate, the rate of another
 dtype or card, or a made-up default.
@@ -1115,8 +1115,8 @@ check("arithmetic_intensity")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Three matrices are moved, with b·d, d·k and b·k elements. The work is 2·b·d·k.</details>
-<details><summary>Hint 2</summary>One FLOP takes 1 / peak seconds. The 1 / intensity bytes that belong to it take 1 / (intensity · bandwidth).</details>
+<details><summary>Hint 1</summary>How many elements does each of the three matrices have, and how many bytes? You counted the FLOPs in exercise 5.1.</details>
+<details><summary>Hint 2</summary>How long does one FLOP take? How many bytes belong to it, and how long does it take to move them?</details>
 
 **Why it matters.** If an operation waits for memory, neither a higher peak nor fewer FLOPs will help.
 
@@ -1258,7 +1258,7 @@ check("mfu_limit")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>How long does each operation take, at best? It computes and moves data at the same time.</details>
-<details><summary>Hint 2</summary>The seconds of the operations add up. MFU is model FLOPs / seconds / peak.</details>
+<details><summary>Hint 2</summary>The operations run one after another: what does that say about their seconds? Then go back to the definition of MFU.</details>
 
 **Why it matters.** If you add up all FLOPs and all bytes first, the GELU seems to run during the multiplication. It
 doesn't, unless somebody writes one kernel that does both (lecture 11).
@@ -1485,7 +1485,7 @@ check("prune_2_4")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Make the groups of four a dimension of their own: <code>w.reshape(-1, 4)</code>. Then find, in each row, where the two smallest magnitudes are.</details>
+<details><summary>Hint 1</summary>Make the groups of four a dimension of their own. Then find, in each row, where the two smallest magnitudes are.</details>
 <details><summary>Hint 2</summary><code>topk</code> also returns the positions of the values that it finds, and it can find the smallest. <code>scatter</code> returns a copy with other values at the positions that you give it. Reshape back.</details>
 <details><summary>What it should look like</summary>
 

@@ -511,8 +511,8 @@ distribution with mean 0 and std `std`, *given that* each lies within ±3 · `st
 `std`.) `shape` is a tuple or list of one or more sizes, which may be 0, and `std` is positive. All randomness comes
 from `generator`, a `torch.Generator`: the same state gives the same numbers, two calls in a row give different ones,
 and PyTorch's global generator isn't changed. Draw many numbers at a time, since a matrix has millions, and then redraw
-*only* those outside: redrawing the whole tensor until all are inside would take forever. Write the redrawing yourself:
-nothing from `torch.nn.init` may be called.
+*only* those outside: redrawing the whole tensor until all are inside would take forever. (If you know the inverse of
+the distribution function, you may use that instead.) Write it yourself: nothing from `torch.nn.init` may be called.
 """
 
 

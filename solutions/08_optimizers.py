@@ -446,8 +446,8 @@ check("AdaGrad")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Use the loops from 8.1, and start each parameter's update with <code>state = self.state[p]</code>. If it has no <code>"sum"</code> yet, start with <code>torch.zeros_like(p)</code>.</details>
-<details><summary>Hint 2</summary>First add the square, then divide: the first step is lr · g / (|g| + eps), so nearly lr, whatever the gradient.</details>
+<details><summary>Hint 1</summary>Use the loops from 8.1. What is in <code>self.state[p]</code> in the first step, and what has to be there before you can add to it?</details>
+<details><summary>Hint 2</summary>Work out the first step by hand: whatever the gradient is, its size should be nearly lr.</details>
 
 **Why it matters.** AdaGrad is an early member of the family that AdamW belongs to, and it's the worked example in that
 lecture of CS336, too. You can use yours instead of PyTorch's in the next cell.
@@ -640,8 +640,8 @@ check("AdamW")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Use the loops from 8.1. If <code>self.state[p]</code> is empty, put 0 and two tensors of zeros there; then increase the step.</details>
-<details><summary>Hint 2</summary>The averages change in place: <code>m.mul_(beta1).add_(p.grad, alpha=1 - beta1)</code>. The corrected ones are new tensors: <code>m / (1 - beta1**t)</code>. Don't store those.</details>
+<details><summary>Hint 1</summary>Use the loops from 8.1. What has to be in <code>self.state[p]</code> before a parameter's first step, and when does its counter go up?</details>
+<details><summary>Hint 2</summary>Go through the formulas in order. Which of their quantities does the next step need, and which are used only in this one? Change the former in place; the latter are new tensors that nobody keeps.</details>
 
 **Why it matters.** You'll train the capstone's Transformer with AdamW. (With L2 in the prediction above, the size of the
 decay had no effect: the decay was the whole gradient, so $\lambda$ canceled.) There are many ways to get AdamW wrong,
@@ -1241,7 +1241,7 @@ check("optimizer_share")
 r"""
 <details><summary>Hint 1</summary>Write down the shapes of X, A and AA for an n × m matrix with n ≤ m. What are i, j and k in each product?</details>
 
-<details><summary>Hint 2</summary>In two of the three products, i, j and k are n, n and m in some order; in AA, all three are n. If the matrix has more rows than columns, swap the two sizes first.</details>
+<details><summary>Hint 2</summary>Only two sizes occur in all three products. And what does the transposition do to a matrix with more rows than columns?</details>
 
 **Why it matters.** You may hear that an optimizer's FLOPs are negligible. Your function shows when that's true. Here it
 is for one layer of Llama 3.1 8B:
@@ -1811,7 +1811,7 @@ check("room_left")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Add up two things over all shapes: the parameters, and what Adafactor keeps. <code>math.prod</code> multiplies the sizes of a shape.</details>
-<details><summary>Hint 2</summary>Rows plus columns is the <em>sum</em> of a matrix's shape. And the sum of a vector's shape?</details>
+<details><summary>Hint 2</summary>What does Adafactor keep for a matrix of 2 × 3? For a vector of 3? Can one expression say both?</details>
 
 **Why it matters.** If nothing is left for activations, no batch is small enough. Find that out before you rent a card.
 

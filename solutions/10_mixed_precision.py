@@ -1066,6 +1066,23 @@ norm has to be that of the true ones, and the scaler has to know about every ste
 
 **Why it matters.** None of the six raises an error, and the printed loss falls. Only a test will tell you.
 
+### The same run with your step (optional)
+
+Here's the run from above again, with `mixed_step`, and with the same overflow at its end:
+"""
+
+# %%
+model = wave_model()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler(device.type)
+losses = [mixed_step(model, optimizer, scaler, x, y, max_norm=1.0) for _ in range(20)]
+mixed_step(model, optimizer, scaler, x, 1e4 * y, max_norm=1.0)  # overflows
+sound = all(p.isfinite().all().item() for p in model.parameters())
+print(f"the loss: {losses[0]:.2f}, and after 20 steps {losses[-1]:.2f}; after one overflow, still numbers? {sound}")
+assert losses[-1] < losses[0] < 2 and sound
+
+# %% [markdown]
+r"""
 *Try it yourself:* put the six mistakes back into your function, one at a time, and run its tests. Which message do you
 get?
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, shapes, tensors
 
-exercise = Exercise("Compute the scaled score of each query with each key; put -inf where the query may not look; take softmax over the keys; average the values.")
+exercise = Exercise("Which dimension does each step remove? What may a query not see, and what is the weight of that after softmax?")
 
 
 def ways(student, q, k, v, causal):
@@ -93,7 +93,7 @@ exercise.requirement(
         "one of many": given(torch.ones(2, 1, 1), torch.zeros(2, 9, 1), torch.arange(18.0).reshape(2, 9, 1), True),
     },
     domain=problems(causal=True, queries="last") | problems(causal=True, queries="all"),
-    hint="Query i of t is at position i + s - t: the newest one sees all s keys.",
+    hint="The newest query is at the last position: at which of the s positions is the first one?",
 )
 large = column(-1e5, 1.0)
 exercise.requirement(
@@ -111,7 +111,7 @@ exercise.requirement(
         "very small ones, and the future is 0": given(column(1e5, 1e5), column(-1e5, 0.0), two, True),
     },
     domain=problems(size=40.0, causal=True, queries="all") | problems(size=40.0, causal=False),
-    hint="Replace a hidden score by -inf before softmax; any finite number can be larger than a real score.",
+    hint="A hidden key has a weight of exactly 0. Is there a finite score for which softmax gives that, whatever the others are?",
 )
 exercise.requirement(
     "device and dtype are those of q, gradients flow back to q, k and v, and none of them changes",

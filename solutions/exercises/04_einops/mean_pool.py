@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, tensors
 
-exercise = Exercise("A mean is a sum divided by a count: sum with zeros at the padded positions, and get the count from the mask.")
+exercise = Exercise("A mean is a sum divided by a count: what may the padding add to the sum, and which tensor knows the count?")
 
 nan, inf = torch.nan, torch.inf
 FILLERS = (0.0, 1000.0, nan, inf, -inf)

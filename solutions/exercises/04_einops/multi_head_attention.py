@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, tensors
 
-exercise = Exercise("Write down the names: x is b t d, the products are b t (h e), after splitting b h t e, and the scores are b h t s.")
+exercise = Exercise("Write down the names of the dimensions after each step: which of them is split, and what do the scores have?")
 
 
 def newest(student, x, wq, wk, wv, wo, heads):
@@ -89,7 +89,7 @@ exercise.requirement(
         "small scores": given(column(-1.0, 2.0, 3.0)[None], one, one, one, one, 1),
     },
     domain=problems(alike=True, asks=0.0),
-    hint="A mask [t, t] broadcasts over batch and heads by itself; put in -inf before softmax.",
+    hint="Which keys may a query see, and in which step does a hidden score get the weight 0?",
 )
 exercise.requirement(
     "each head, a group of neighboring numbers of x @ wq, x @ wk and x @ wv, is computed separately; the merged heads are multiplied by wo",
@@ -132,7 +132,7 @@ exercise.requirement(
         "wider than x": given(two, torch.ones(2, 6) / 10, torch.ones(2, 6) / 10, torch.ones(2, 6), torch.ones(6, 2), 2),
     },
     domain=problems(alike=True),
-    hint="After splitting, a head's vectors have inner / heads numbers; divide the scores by the square root of that.",
+    hint="How long is the vector of one head, after the splitting?",
 )  # fmt: skip
 exercise.requirement(
     "device and dtype are those of x, gradients flow back to x and all weights, and none of them changes",

@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("Divide the work, 2 · b · d · k FLOPs, by the bytes of x, w and y together.")
+exercise = Exercise("How many FLOPs does the product take, and how many bytes do the three matrices have together?")
 
 
 def limits(student, intensity, peak, bandwidth):
@@ -64,7 +64,7 @@ exercise.requirement(
         "whole numbers": given(7, 60, 10),
     },
     domain=loads(),
-    hint="One FLOP takes 1 / peak seconds; the bytes that belong to it take 1 / (intensity · bandwidth).",
+    hint="How long does one FLOP take, and how long does it take to move the bytes that belong to it?",
 )
 exercise.requirement(
     "bound: compute if both take equally long",

@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("For each timed call: wait, read the clock, call f, wait, read the clock. Then the median of the differences.")
+exercise = Exercise("At which two moments do you read the clock for a sample, and what must the device have finished by then?")
 
 
 def run(student, queueing, working, busy, *numbers, **named):
@@ -70,7 +70,7 @@ exercise.requirement(
         "hours": given([10], [9 * 10**9], 10**9, 1, 1),
     },
     domain=queued,
-    hint="Call synchronize() before each reading of the clock: the first time so that no earlier work is left, the second time for f itself.",
+    hint="Is any earlier work left when the clock is read the first time, and has the device done f when it is read again?",
 )
 exercise.requirement(
     "the result is the median of the timed calls",

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Look up the rate for the dtype, make it dense, and divide the achieved FLOP/s by it.")
+exercise = Exercise("Which rate was achieved, and which does the sheet promise for dense matrices of this dtype?")
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.int8)
 

@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("Compute the seconds of each operation, then their sum; MFU is model FLOPs / seconds / peak.")
+exercise = Exercise("How long does each operation take on the roofline, and how long do all of them, one after another?")
 
 
 @st.composite

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Each use of each nn.Linear counts 2 · vectors · in_features · out_features: register a hook to see each use.")
+exercise = Exercise("How can you see each use of each nn.Linear, and how many vectors does a layer get in one use?")
 
 
 def build(kind, a, b, c):
@@ -97,18 +97,27 @@ def count(student, kind, shape, *widths, device="cpu"):
     return student.model_flops(model, batch)
 
 
-def traces(student, training, hooks):
-    """What has changed in a model; and whether something was counted, twice alike."""
+def traces(student, training, hooks, widths=(3, 4, 2), unlike=(2,), rows=5):
+    """What has changed in a model; and whether something was counted, twice alike.
+
+    hooks: somebody else's, on two layers, or the numbers of the modules that have one. unlike: the numbers of the
+    modules in the other mode. 0 is the model itself, 3 the inner nn.Sequential.
+    """
     import torch
     from torch import nn
 
-    model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.0), nn.Sequential(nn.Linear(4, 2))).train(training)
-    model[1].train(not training)
+    a, b, c = widths
+    model = nn.Sequential(nn.Linear(a, b), nn.Dropout(0.0), nn.Sequential(nn.Linear(b, c))).train(training)
+    every = list(model.modules())
+    for number in unlike:
+        every[number].training = not training
     model[0].weight.requires_grad_(False)
-    model[2][0].bias.grad = torch.ones(2)
-    if hooks:
+    model[2][0].bias.grad = torch.ones(c)
+    if hooks is True:
         model[0].register_forward_hook(lambda layer, inputs, output: None)  # somebody else's
         model[2][0].register_forward_pre_hook(lambda layer, inputs: None)
+    for number in () if isinstance(hooks, bool) else hooks:
+        every[number].register_forward_hook(lambda module, inputs, output: None)
     kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     everywhere = [nn.modules.module._global_forward_hooks, nn.modules.module._global_forward_pre_hooks]
 
@@ -125,12 +134,12 @@ def traces(student, training, hooks):
         }
 
     before, forward, call = state(), nn.Linear.forward, nn.Module.__call__
-    batch = torch.zeros(5, 3)
+    batch = torch.zeros(rows, a)
     try:
         first = student.model_flops(model, batch)
         after = state()
         second = student.model_flops(model, batch)
-        larger = student.model_flops(model, torch.zeros(10, 3))
+        larger = student.model_flops(model, torch.zeros(2 * rows, a))
     finally:
         nn.Linear.forward, nn.Module.__call__ = forward, call
         for each, old in zip(everywhere, before["hooks of all modules"], strict=True):
@@ -148,6 +157,7 @@ def traces(student, training, hooks):
 
 size = st.integers(1, 9)
 rows = st.tuples(st.integers(1, 6))
+places = st.lists(st.integers(0, 4), max_size=5, unique=True).map(sorted)
 leading = st.lists(st.integers(0, 4), max_size=3).map(tuple)
 
 
@@ -227,7 +237,7 @@ exercise.requirement(
         "no leading dimension, then one": given("stacked", (4,), 4, 8, 3),
     },
     domain=models("no bias", "stacked", leading=leading) | models("pooled", "last", leading=few),
-    hint="A hook receives the layer's own input: the product of all its dimensions but the last is the number of vectors, and it's 1 if there are none.",
+    hint="A hook receives the layer's own input: how many vectors are in it, also if it has no leading dimensions?",
 )  # fmt: skip
 exercise.requirement(
     "the model is left as it was: its hooks, modes and parameters",
@@ -241,9 +251,16 @@ exercise.requirement(
         "training mode, hooks": given(True, True),
         "eval mode, no hooks": given(False, False),
         "training mode": given(True, False),
+        "somebody else's hooks everywhere": given(True, [0, 1, 2, 3, 4]),
+        "a layer in the other mode": given(True, False, unlike=[1]),
+        "the model itself in the other mode": given(True, False, unlike=[0]),
     },
+    domain=st.builds(
+        lambda training, hooks, widths, unlike, rows: given(training, hooks, widths, unlike, rows),
+        st.booleans(), places, st.tuples(size, size, size), places, st.integers(1, 6),
+    ),
     hint="Remove the hooks that you registered, and only those; you can run the model without any other change.",
-)
+)  # fmt: skip
 
 stays = "Your hooks stay on the model and make the next count wrong: keep their handles, and remove them."
 as_found = "The model, or a part of it, was in a different mode before: there's no need to change it."

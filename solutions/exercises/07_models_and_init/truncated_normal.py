@@ -104,6 +104,16 @@ stds = any_of(1.0, 0.02, 5.0, 1 / 128, 40.0, 3.0, 1e-4)
 SHARES = ("standard deviation, divided by std", "mean", "share within 1 std", "share from 1.5 to 2 std", "share beyond 2 std")
 
 
+def of_about(least, most):
+    """Shapes with about so many numbers, in one to three dimensions, and stds."""
+
+    def split(total, first, second, dims):
+        return [(total,), (first, total // first), (first, second, total // (first * second))][dims]
+
+    size = st.integers(2, 60)
+    return st.builds(given, st.builds(split, st.integers(least, most), size, size, st.integers(0, 2)), stds)
+
+
 def many(std, *shape):
     return given(shape, std, says=f"the numbers of truncated_normal({shape}, {std}, generator)")
 
@@ -146,10 +156,11 @@ exercise.requirement(
         "three dimensions": many(3.0, 60, 70, 100),
         "so many that each share is known well": many(1.0, 2_000, 2_000),
     },
+    domain=of_about(60_000, 90_000),
     hint="A normal distribution of that std, without its tails, and not scaled up to make up for them.",
 )
 exercise.requirement(
-    "numbers outside are redrawn: none is beyond ±3 · std, and none is moved to the edge or to any other value",
+    "no number is beyond ±3 · std, and none was moved there or to any other value",
     points=0.5,
     probe=tails,
     bounds={
@@ -164,6 +175,7 @@ exercise.requirement(
         "three dimensions": many(1e-4, 60, 20, 100),
         "std 3": many(3.0, 300, 400),
     },
+    domain=of_about(60_000, 90_000),  # of which 200 lie outside
     hint="Redraw the numbers outside, and check again: a redrawn number may be outside, too.",
 )
 exercise.requirement(
@@ -262,6 +274,17 @@ def truncated_normal(shape, std, generator):
         x[outside] = torch.randn(int(outside.sum()), generator=generator)
     return x * std
 
+# %% wrong: the inverse of the distribution function, with the probabilities clamped
+def truncated_normal(shape, std, generator):
+    low, high = torch.special.ndtr(torch.tensor([-3.0, 3.0]))
+    return std * torch.special.ndtri(torch.rand(tuple(shape), generator=generator).clamp(low, high))
+
+# %% wrong: the inverse of the error function, in ±3 without the root of 2
+def truncated_normal(shape, std, generator):
+    edge = math.erf(3)
+    uniform = torch.empty(tuple(shape)).uniform_(-edge, edge, generator=generator)
+    return uniform.erfinv_() * std
+
 # %% wrong: halves what lies outside
 # unseen: only the shares of very many numbers show it
 def truncated_normal(shape, std, generator):
@@ -326,6 +349,23 @@ def truncated_normal(shape, std, generator):
     share = math.erf(3 / math.sqrt(2))
     uniform = torch.rand(shape, generator=generator, dtype=torch.float64) * 2 - 1
     return (torch.erfinv(uniform * share) * math.sqrt(2) * std).float()
+
+# %% right: the inverse of the distribution function, in float32
+def truncated_normal(shape, std, generator):
+    low, high = torch.special.ndtr(torch.tensor([-3.0, 3.0]))
+    return std * torch.special.ndtri(low + (high - low) * torch.rand(*shape, generator=generator))
+
+# %% right: the inverse of the error function, filled in place in float32
+def truncated_normal(shape, std, generator):
+    edge = math.erf(3 / math.sqrt(2))
+    uniform = torch.empty(tuple(shape)).uniform_(-edge, edge, generator=generator)
+    return uniform.erfinv_().mul_(std * math.sqrt(2)).clamp_(-3 * std, 3 * std)  # nothing but rounding lies outside
+
+# %% right: the inverse, by torch.distributions, from the probability below
+def truncated_normal(shape, std, generator):
+    normal = torch.distributions.Normal(0.0, std)
+    low = normal.cdf(torch.tensor(-3 * std))
+    return normal.icdf(torch.lerp(low, 1 - low, torch.rand(list(shape), generator=generator)))
 
 # %% right: one number at a time is slow, so all of them at a time, with where
 def truncated_normal(shape, std, generator):

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, shapes, tensors
 
-exercise = Exercise("p shrinks; m and v are updated; p ← p - lr · m̂ / (√v̂ + eps); every setting comes from the group.")
+exercise = Exercise("Go through the formulas in order: is each quantity the old or the new one, and where does it come from?")
 
 
 def steps(student, values, gradients, groups, interrupted=0, later=None):

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("memory - 4 · (parameters + gradients + state), for each optimizer.")
+exercise = Exercise("Which three kinds of numbers take memory before the first activation, and how many of each are there?")
 
 ALL = ("SGD", "momentum", "AdaGrad", "Lion", "AdamW", "Adafactor")
 size = st.integers(1, 60)

@@ -164,6 +164,13 @@ def asked(draw):
 
 
 @st.composite
+def often(draw):
+    """So many rows that each window comes about 300 times, in one call or in several."""
+    windows, batch = draw(st.integers(2, 8)), draw(any_of(1, 2, 7, 100, 2_400))
+    return given(windows, draw(st.integers(1, 30)), batch, -(-300 * windows // batch))
+
+
+@st.composite
 def sizes(draw):
     """Texts that are long enough, just long enough, too short."""
     context = draw(st.integers(1, 30))
@@ -229,6 +236,7 @@ exercise.requirement(
         "a context of 1": given(3, 1, 1500, 1),
         "more windows than float32 has numbers below 1": given(4, 3, 1500, 1, True),
     },
+    domain=often(),
     hint="A text of n tokens has n - context windows: each of them needs a target for its last token.",
 )
 exercise.requirement(
@@ -277,6 +285,7 @@ exercise.requirement(
         "bytes": given(500_000, 1, 100, "uint8"),
         "one row": given(400_000, 1, 9),
     },
+    domain=st.builds(given, st.integers(400_000, 600_000), st.integers(1, 8), st.integers(1, 100), dtypes, st.booleans()),
     hint="Pick the windows first, then convert what you have picked.",
 )
 

@@ -349,6 +349,11 @@ exercise.requirement(
         "others, of a similar name": given(8, True, "run.pt", ["run-notes.tmp", "runs.pt"]),
         "a name that a partial file might have": given(9, True, "run.tmp"),
     },
+    domain=st.builds(
+        lambda seed, before, name, others: given(seed, before, name, [other for other in others if other != name]),
+        st.integers(0, 1000), st.booleans(), any_of("run.pt", "run", "run.v2.pt", "step-100.ckpt", "best.pt", "run.tmp"),
+        st.lists(any_of("notes.txt", "best.pt", "runs.pt", "run-notes.tmp", "log"), max_size=4, unique=True),
+    ),
     hint="Write under another name in the same folder. A single function then replaces the old file with it.",
 )  # fmt: skip
 exercise.requirement(
