@@ -1,7 +1,7 @@
 """What accelerators promise: dense FLOP/s by dtype, memory, bandwidth, links to other cards, power.
 
 The table has every promised number, with its source; prose, plots, tests and the planner read it from here (lectures
-through `course_utils.hardware`, which also measures). All peaks are dense. Since Ampere, data sheets print first the
+through `course_utils.hardware`, which also measures). All peaks are dense: since Ampere, data sheets lead with the
 tensor-core rates for 2:4 sparse matrices, which are twice as high.
 """
 
@@ -18,8 +18,8 @@ from course_utils.sources import Source
 if TYPE_CHECKING:
     import torch
 
-TABLE_DATE = "2026-11"  # nothing in the table is younger
-_READ = "2026-11"  # when the data sheets below were compared with it; one that is read again later gets its own month
+TABLE_DATE = "2026-11"  # nothing in the table is newer
+_READ = "2026-11"  # when the table was checked against the data sheets below; one reread later gets its own month
 
 # Keys of `Accelerator.peak`: torch's names, and "tf32".
 DTYPES = (
@@ -63,8 +63,8 @@ class Link:
 
     Attributes:
         name: "NVLink 4", "InfiniBand NDR", …
-        bandwidth: bytes/s that one card sends while it receives as many. (Data sheets of NVLink and PCIe often add
-            both directions: half of what they print.)
+        bandwidth: bytes/s in one direction; a card can send and receive at this rate at the same time. (Data sheets for
+            NVLink and PCIe often print the sum of both directions, which is twice this.)
         cards: how many it connects; None for a network, which connects any number.
     """
 
@@ -80,17 +80,17 @@ class Accelerator:
     Attributes:
         name: the key in `ACCELERATORS`.
         peak: promised dense FLOP/s by dtype or its name (`DTYPES`). float32 is the rate without tensor cores, "tf32"
-            that of float32 matmuls after torch.set_float32_matmul_precision("high"); narrower types are tensor-core
-            rates with fp32 accumulation. A missing dtype has no promised rate.
+            that of float32 matmuls after torch.set_float32_matmul_precision("high"); rates of narrower types are for
+            tensor cores with fp32 accumulation. A missing dtype has no promised rate.
         bandwidth: bytes/s between the processors and their memory.
         memory_bytes: as advertised (GB = 10⁹ bytes); None if memory is shared with the CPU and varies.
         multiprocessors: SMs (compute units for AMD), as torch reports; None if it varies.
         source: where the numbers come from; a string if you make a card of your own.
         note: what to know before using them.
-        links: to other cards, the fastest first, each reaching more cards than the one before. The network is that of
+        links: to other cards, fastest first, each reaching more cards than the one before. The network is the one in
             the maker's own server.
         host: the link to the CPU's memory.
-        power: watts that the card may draw; None if unknown or shared with a CPU.
+        power: the card's power limit in watts; None if unknown or shared with a CPU.
     """
 
     name: str
@@ -124,14 +124,14 @@ def _peaks(
     fp4: float | None = None,
     fp8_kind: Sequence[str] = ("float8_e4m3fn", "float8_e5m2"),
 ) -> Peaks:
-    """Arguments in TFLOP/s, as data sheets print them."""
+    """Peaks from rates in TFLOP/s, as data sheets print them."""
     rates: dict[str, float | None] = {"float32": fp32, "tf32": tf32, "float16": fp16, "bfloat16": bf16}
     rates |= dict.fromkeys(fp8_kind, fp8) | {"float4_e2m1fn_x2": fp4}
     return Peaks({dtype: rate * 1e12 for dtype, rate in rates.items() if rate is not None})
 
 
 def _sheet(title: str, url: str, published: str = _READ) -> Source:
-    """A data sheet that was compared with this table; a page that changes has no date but that."""
+    """A data sheet that this table was checked against. A page that changes has no date other than that check."""
     return Source(title, url, "data sheet", published, _READ)
 
 
@@ -219,7 +219,7 @@ _MI300_LINKS = (Link("Infinity Fabric", 448e9, 8), _NDR)
 def _geforce(
     name: str, fp32: float, tensor: float, terabytes: float, gigabytes: int, sms: int, watts: float, source: Source
 ) -> Accelerator:
-    """A GeForce card: tf32 at the plain rate, 16 bits at ``tensor`` TFLOP/s; fp8 since Ada, fp4 since Blackwell."""
+    """A GeForce card: tf32 at the fp32 rate, 16 bits at ``tensor`` TFLOP/s; fp8 since Ada, fp4 since Blackwell."""
     newer, fp4 = source is not _GA102, source is _RTX_BLACKWELL
     peaks = _peaks(
         fp32,
@@ -500,8 +500,8 @@ _TABLE = (
 
 ACCELERATORS: Mapping[str, Accelerator] = MappingProxyType({card.name: card for card in _TABLE})
 
-# What torch reports where that is not the maker and the name above. A name has to match as a whole:
-# a word more ("MIG 1g.10gb", "Laptop GPU", "D", "NVL", "Ti") is another, slower product.
+# What torch reports, where that isn't just the maker and the name above. A name has to match as a whole:
+# one extra word ("MIG 1g.10gb", "Laptop GPU", "D", "NVL", "Ti") means a different, slower product.
 _REPORTED_AS = {
     "A100 SXM 40GB": "NVIDIA A100-SXM4-40GB",
     "A100 SXM 80GB": "NVIDIA A100-SXM4-80GB",
@@ -512,14 +512,14 @@ _REPORTED_AS = {
     "MI325X": "AMD Instinct MI325X OAM",
     "MI355X": "AMD Instinct MI355X OAM",
 }
-# Here the same name belongs to two products, and only the number of multiprocessors tells which.
+# Two products share this name, and only the number of multiprocessors distinguishes them.
 _REPORTED_FOR_TWO = {"MI250X": "AMD Instinct MI250X / MI250"}
 
 _MAKERS = {"nvidia", "amd", "geforce", "instinct", "tesla"}
 
 
 def words(name: str) -> tuple[str, ...]:
-    """The words of a card's name that tell it from others."""
+    """The words of a card's name, in lower case and without the maker's, which identify it."""
     return tuple(word for word in re.findall(r"[a-z0-9.]+", name.lower()) if word not in _MAKERS)
 
 

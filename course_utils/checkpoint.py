@@ -1,7 +1,7 @@
 """Checkpoints of a training run: written whole or not at all, restored whole or not at all.
 
-What a run needs to continue as if it had never stopped: the model, the optimizer, the number of the next step, the
-generators that draw data, and the global generators of torch (CPU and GPU), NumPy and Python.
+A checkpoint holds what a run needs to continue as if it had never stopped: the model, the optimizer, the number of the
+next step, the generators that draw data, and the global generators of torch (CPU and GPU), NumPy and Python.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PARTS = {"format", "step", "model", "optimizer", "generators", "global"}
 
 
 class CheckpointError(Exception):
-    """The file cannot be restored; the message says what is wrong with it and what to do."""
+    """The file cannot be restored; the message explains what is wrong with it and what to do."""
 
 
 def save_checkpoint(
@@ -38,13 +38,13 @@ def save_checkpoint(
     step: int,
     generators: Mapping[str, torch.Generator] | None = None,
 ) -> None:
-    """Write everything the run needs to continue. After a crash or on a full disk, `path` keeps its old content.
+    """Write everything the run needs to continue. If this crashes or the disk is full, `path` keeps its old content.
 
     Args:
-        path: the file; its folder exists.
+        path: the file, in an existing folder.
         model, optimizer: as they are after the update of step − 1.
         step: the next step to run.
-        generators: those that draw data, by name; the global ones are always written.
+        generators: the generators that draw data, by name; the global ones are always written.
 
     Raises:
         OSError: the file could not be written.
@@ -65,7 +65,7 @@ def save_checkpoint(
         raise OSError(
             error.errno,
             f"the checkpoint of step {step} was not written ({error.strerror}); "
-            + ("the one before is still there. " if path.exists() else "there is none yet. ")
+            + ("the previous one is still there. " if path.exists() else "there is no checkpoint yet. ")
             + "Make room or choose another folder, then save again",
             str(path),
         ) from error
@@ -94,8 +94,8 @@ def load_checkpoint(
     _compare_optimizer(path, contents["optimizer"], optimizer.state_dict())
     if contents["generators"].keys() != generators.keys():
         raise CheckpointError(
-            f"{path} holds the generators {sorted(contents['generators'])}, given were {sorted(generators)}: "
-            "give the ones that the run was saved with, by the same names."
+            f"{path} holds the generators {sorted(contents['generators'])}, but you gave {sorted(generators)}: "
+            "give those that the run was saved with, under the same names."
         )
     optimizer.load_state_dict(contents["optimizer"])
     model.load_state_dict(contents["model"])
@@ -143,10 +143,10 @@ def _read(path: Path) -> dict[str, Any]:
     except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise CheckpointError(
             f"{path} has {size:,} bytes and is not a whole checkpoint ({error}): it was cut short, or is another kind "
-            "of file. Take the checkpoint before it."
+            "of file. Use the previous checkpoint."
         ) from error
     if damaged is not None:
-        raise CheckpointError(f"{path} is damaged: {damaged} is not as it was written. Take the checkpoint before it.")
+        raise CheckpointError(f"{path} is damaged: {damaged} fails its checksum. Use the previous checkpoint.")
     try:
         contents = torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError, KeyError) as error:
@@ -155,7 +155,7 @@ def _read(path: Path) -> dict[str, Any]:
             "Do not set weights_only=False for a file whose source you do not know: it would run the file's code."
         ) from error
     if not isinstance(contents, dict) or contents.get("format") != _FORMAT or contents.keys() != _PARTS:
-        raise CheckpointError(f"{path} is not {_WHAT} (format {_FORMAT}): restore it with what it was saved with.")
+        raise CheckpointError(f"{path} is not {_WHAT} (format {_FORMAT}): restore it with the code that saved it.")
     return contents
 
 
@@ -177,14 +177,14 @@ def _compare_optimizer(path: Path, saved: Mapping[str, Any], present: Mapping[st
     sizes = [len(group["params"]) for group in old], [len(group["params"]) for group in new]
     if sizes[0] != sizes[1]:
         raise CheckpointError(
-            f"{path} is from another optimizer: its groups hold {sizes[0]} parameters, here they hold {sizes[1]}. "
+            f"{path} is from another optimizer: its groups hold {sizes[0]} parameters; here they hold {sizes[1]}. "
             "Build the optimizer with the same groups."
         )
     for there, here in zip(old, new, strict=True):
         if odd := sorted(settings(there) ^ settings(here)):
             raise CheckpointError(
                 f"{path} is from another optimizer: only one of the two has the setting {odd[0]!r}. "
-                "Build the kind of optimizer that the run was saved with."
+                "Build the optimizer with the class and the options that the run was saved with."
             )
 
 
@@ -203,7 +203,7 @@ def _global_states() -> dict[str, Any]:
     states: dict[str, Any] = {
         "torch": torch.get_rng_state(),
         "python": random.getstate(),
-        # Arrays are not plain data to weights_only; lists of numbers are.
+        # weights_only=True rejects NumPy arrays but accepts lists of numbers.
         "numpy": {**numpy_state, "state": {"key": inner["key"].tolist(), "pos": int(inner["pos"])}},
         "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
     }

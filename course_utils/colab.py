@@ -1,4 +1,4 @@
-"""Google Colab: whether a kernel is there, and what makes the course work there.
+"""Google Colab: whether a kernel runs on it, and the setup that the course needs there.
 
 A lecture on Colab begins with a cell that unpacks the course and runs this file, before anything can be imported.
 """
@@ -16,7 +16,7 @@ PACKAGES = ("anywidget", "beartype", "cloudpickle", "einops", "jaxtyping", "matp
 
 
 def on_colab() -> bool:
-    """Whether this is a kernel of Google Colab, whose menus differ and whose pages have no links to cells."""
+    """Whether this kernel runs on Google Colab, whose menus differ and whose pages have no links to cells."""
     return "google.colab" in sys.modules
 
 

@@ -1,7 +1,7 @@
 """Tokens on disk and the batches taken from them, with every assumption checked.
 
-A file is a ``.npy`` array of integers in one dimension. Its header records dtype, byte order and length, so that
-a reader can check what it got. The file is memory-mapped read-only, so only the pages in use are in memory.
+A file is a one-dimensional ``.npy`` array of integers. Its header records dtype, byte order and length, so that a
+reader can check them. The file is memory-mapped read-only, so only the pages in use are in memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from course_utils.files import replacing
 
-_BLOCK = 2**20  # tokens looked at or written at once: a file may be larger than memory
+_BLOCK = 2**20  # tokens checked or written at a time: a file may be larger than memory
 _MAGIC = b"\x93NUMPY"
 
 
@@ -36,13 +36,13 @@ def write_tokens(path: str | os.PathLike[str], tokens: ArrayLike, *, vocab_size:
     """Write token ids to `path` as a .npy file. A reader sees either the old file or the complete new one.
 
     Args:
-        path: ends in ".npy".
-        tokens: ids in one dimension; a mapped array is read block by block.
+        path: the file; its name ends in ".npy".
+        tokens: a one-dimensional array of ids; a memory-mapped one is read block by block.
         vocab_size: the number of different ids, which determines the dtype.
 
     Raises:
         ValueError: the suffix isn't .npy, the ids aren't integers in one dimension, or an id is outside the vocabulary.
-        OSError: the file cannot be written; what was at `path` is still there.
+        OSError: the file cannot be written; `path` keeps its old content.
     """
     path = Path(path)
     if path.suffix != ".npy":
@@ -54,7 +54,7 @@ def write_tokens(path: str | os.PathLike[str], tokens: ArrayLike, *, vocab_size:
     if ids.ndim != 1 or ids.dtype.kind not in "ui" or not ids.size:
         raise ValueError(
             f"write_tokens was given {ids.dtype} of shape {ids.shape}; expected one or more integers in one "
-            "dimension. Make the text ids first; np.frombuffer(text, np.uint8) takes bytes as ids."
+            "dimension. Turn the text into ids first; np.frombuffer(text, np.uint8) uses its bytes as ids."
         )
     _check_ids(ids, vocab_size, "write_tokens")
     with replacing(path) as file:
@@ -83,7 +83,7 @@ def open_tokens(path: str | os.PathLike[str], *, vocab_size: int, check_ids: boo
         if file.read(len(_MAGIC)) != _MAGIC:
             raise ValueError(
                 f"{path} does not start like a .npy file, whatever its name: it may be raw bytes from tofile(), which "
-                "records no dtype. Read it with np.fromfile and the dtype it was written in, then write_tokens."
+                "records no dtype. Read it with np.fromfile and the dtype it was written in, then use write_tokens."
             )
         file.seek(0)
         try:
@@ -94,20 +94,20 @@ def open_tokens(path: str | os.PathLike[str], *, vocab_size: int, check_ids: boo
             raise ValueError(f"{path} has a damaged header ({error}); write it again with write_tokens.") from error
         start = file.tell()
     if dtype != wanted:
-        order = "" if dtype.newbyteorder("<") != wanted else ": the bytes of each number in the other order"
+        order = "" if dtype.newbyteorder("<") != wanted else ", in the opposite byte order"
         raise ValueError(
-            f"{path} holds {dtype.str}{order}; expected {wanted.str}, which {vocab_size:,} ids take. It was written "
+            f"{path} holds {dtype.str}{order}; expected {wanted.str}, the dtype for {vocab_size:,} ids. It was written "
             "for another vocabulary or by another program: convert it with write_tokens."
         )
     if len(shape) != 1:
         raise ValueError(
-            f"{path} holds an array of shape {shape}; expected one dimension. Flatten it, then write_tokens."
+            f"{path} holds an array of shape {shape}; expected one dimension. Flatten it, then use write_tokens."
         )
     recorded, present = start + shape[0] * dtype.itemsize, path.stat().st_size
     if recorded != present:
         raise ValueError(
             f"{path} has {present:,} bytes; expected {recorded:,} for the {shape[0]:,} tokens that its header records. "
-            f"It is {'cut short' if present < recorded else 'longer than it says'}: copy or write it again."
+            f"It {'was cut short' if present < recorded else 'has extra bytes'}: copy or write it again."
         )
     if shape[0] == 0:
         raise ValueError(f"{path} holds no tokens; expected one or more. Write it again.")
@@ -127,14 +127,13 @@ def get_batch(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Random windows of the tokens, and the same windows one token later: int64[batch, context] twice, on `device`.
 
-    All len(tokens) − context windows are equally likely. The copy to a CUDA device is made from pinned memory and
-    doesn't wait.
+    All len(tokens) − context windows are equally likely. The copy to a CUDA device is asynchronous, from pinned memory.
 
     Args:
-        tokens: ids in one dimension, such as `open_tokens` returns.
-        batch: how many windows.
-        context: tokens in each.
-        generator: a CPU generator, the only source of randomness; its state is the position in the data.
+        tokens: a one-dimensional array of ids, such as `open_tokens` returns.
+        batch: the number of windows.
+        context: the number of tokens in each window.
+        generator: a CPU generator, the only source of randomness; restoring its state resumes the sequence of batches.
         device: where the batch goes.
 
     Raises:
@@ -145,11 +144,11 @@ def get_batch(
         raise ValueError(f"get_batch was given batch={batch}, context={context}; expected 1 or more of each.")
     if tokens.ndim != 1:
         raise ValueError(f"get_batch was given tokens of shape {tokens.shape}; expected one dimension.")
-    count = len(tokens) - context  # of the windows
+    count = len(tokens) - context  # number of windows
     if count < 1:
         raise ValueError(
             f"get_batch was given {len(tokens):,} tokens for context={context}; expected {context + 1:,} or more, "
-            "since the last input needs a target. Take a shorter context or a longer text."
+            "since the last input needs a target. Use a shorter context or a longer text."
         )
     starts = torch.randint(count, (batch, 1), generator=generator)
     places = (starts + torch.arange(context + 1)).numpy()

@@ -1,4 +1,4 @@
-"""Which device the notebooks run on: pick it, describe it, wait for it."""
+"""The device that the notebooks run on: pick it, describe it, wait for it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from course_utils.units import format_bytes
 
 
 def pick_device(name: str | None = None) -> torch.device:
-    """The device to run on: `name`, else what the environment variable COURSE_DEVICE says, else CUDA, MPS or the CPU.
+    """The device to run on: `name`, else the environment variable COURSE_DEVICE, else CUDA, MPS or the CPU.
 
-    The result has an index if the devices of its tensors have one (`cuda:0`, `mps:0`, plain `cpu`), so that
-    `x.device == pick_device()` holds for a tensor made on it.
+    The result has an index where a tensor's device has one (`cuda:0`, `mps:0`, plain `cpu`), so that
+    `x.device == pick_device()` holds for a tensor created on it.
 
     Raises:
         ValueError: the name isn't one of the devices that this course supports.
@@ -64,7 +64,7 @@ def pick_device(name: str | None = None) -> torch.device:
 
 
 def on_gpu(device: torch.device | str) -> bool:
-    """Whether `device` is a GPU (CUDA, ROCm or MPS). The notebooks choose their sizes by it."""
+    """Whether `device` is a GPU (CUDA, ROCm or MPS). The notebooks choose their problem sizes accordingly."""
     return torch.device(device).type in ("cuda", "mps")
 
 
@@ -83,12 +83,12 @@ def require(dtype: torch.dtype, device: torch.device | str) -> None:
     device = torch.device(device)
     try:
         torch.ones(1, device=device).to(dtype).float()
-    except (RuntimeError, TypeError, NotImplementedError, AssertionError) as error:  # the last: a torch without CUDA
+    except (RuntimeError, TypeError, NotImplementedError, AssertionError) as error:  # AssertionError: no CUDA in torch
         reason = str(error).strip().partition("\n")[0].partition(". ")[0]
         do = "install a newer torch" if device.type == "cpu" else "use the device 'cpu' here"
         raise RuntimeError(
-            f"require was given {dtype} on {str(device)!r}, and torch {torch.__version__} cannot keep numbers of that "
-            f"dtype there ({reason}). Take another dtype, or {do}."
+            f"require was given {dtype} on {str(device)!r}, and torch {torch.__version__} cannot store numbers of that "
+            f"dtype there ({reason}). Use another dtype, or {do}."
         ) from None
 
 
@@ -137,7 +137,7 @@ def total_memory(device: torch.device | str) -> int | None:
 
 
 def describe(device: torch.device | str) -> str:
-    """One line for a person: the chip, its memory, its processors, threads, and the version of torch.
+    """One readable line: the chip, its memory, its cores or SMs, threads on a CPU, and the version of torch.
 
     Example:
         >>> describe("cuda")  # doctest: +SKIP

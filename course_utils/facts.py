@@ -37,8 +37,8 @@ class Fact:
 
     Attributes:
         value: in ``unit``, without prefix: 175e9 parameters.
-        unit: one of `UNITS`. "share" is a number from 0 to 1; "elements" are numbers in a vector.
-        source: who says so, where, of which kind, when it was published and when our number was last compared with it.
+        unit: one of `UNITS`. "share" is a fraction from 0 to 1; "elements" counts the numbers in a vector.
+        source: who published it, where, its kind, when it was published and when our number was last compared with it.
         note: what to know before using it.
     """
 
@@ -58,7 +58,7 @@ class Fact:
         return Sourced(self.value, self.source)
 
     def __str__(self) -> str:
-        """The value with its unit, for a person: ``"175 billion parameters"``, ``"46.2%"``, ``"80 GB"``."""
+        """The value with its unit, as people write it: ``"175 billion parameters"``, ``"46.2%"``, ``"80 GB"``."""
         if self.unit == "share":
             return f"{100 * self.value:.3g}%"
         if takes_prefix(self.unit):
@@ -201,9 +201,9 @@ def _mosaic(
     )
 
 
-# In November 2026 these were compared with stored copies: the text itself of most papers, model cards and files, but
-# for ZeRO, GPT-3, Gopher, Chinchilla, MT-NLG, Falcon, OLMo 2, Pope and the two regulations with what others quote of
-# them. The shapes of released weights are those in litgpt's config.py and nanoGPT's model.py, which load them.
+# In November 2026 these were compared with stored copies of the papers, model cards and files themselves, except for
+# ZeRO, GPT-3, Gopher, Chinchilla, MT-NLG, Falcon, OLMo 2, Pope and the two regulations, which were compared with texts
+# that quote them. The shapes of released weights are those in litgpt's config.py and nanoGPT's model.py.
 _GPT2 = Source(
     "Radford et al., Language Models are Unsupervised Multitask Learners (GPT-2), the models as released",
     "https://github.com/openai/gpt-2",
@@ -696,7 +696,7 @@ _PRICES = {
     "H800 rent, DeepSeek's assumption": Fact(2.00, "USD/GPU-hour", _DEEPSEEK),
 }
 
-# Checked against the planner in docs/published.md, beside facts above.
+# The planner is compared with these, and with facts above, in docs/published.md.
 _KORTHIKANTI_3 = KORTHIKANTI.at("table 3", verified="2026-11")
 _NEMO = Source(
     "NVIDIA NeMo Framework 24.12, performance summary",
@@ -746,7 +746,7 @@ _VLLM = arxiv("Kwon et al., PagedAttention, section 3", "2309.06180", "2023-09",
 def _megatron(
     name: str, layers: int, width: int, heads: int, sequences: int, devices: int, seconds: float, mfu: float, hfu: float
 ) -> dict[str, Fact]:
-    """A row of the paper on activation recomputation; 2,048 tokens a sequence."""
+    """A row of the paper on activation recomputation, with sequences of 2,048 tokens."""
     shape = _model(
         f"Megatron {name}",
         _KORTHIKANTI_3,

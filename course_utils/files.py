@@ -15,14 +15,14 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
     """Open a temporary file that replaces ``path`` when the block ends without an error.
 
     A reader of ``path`` sees either the old content or the new, never a part of it. If the block or the disk fails,
-    the new file is deleted and the old one stays. ``durable`` also waits until the bytes and the new name are on the
-    disk, so that this holds through a power failure; leave it out for files that can be recreated.
+    the new file is deleted and the old one stays. By default it also waits until the bytes and the new name are on
+    disk, so that this holds through a power failure; pass ``durable=False`` for files that can be recreated.
 
     Raises:
-        OSError: the file could not be written; what was at ``path`` is still there.
+        OSError: the file could not be written; ``path`` keeps its old content.
     """
-    # In the same folder: a rename is one operation only within a file system. And with a name of its own length: the
-    # longest name that a file system allows leaves no room for a suffix.
+    # In the same folder, because a rename is atomic only within a file system; and not path's name plus a suffix,
+    # because that name may already be as long as the file system allows.
     partial = path.with_name(f".{os.getpid()}-{secrets.token_hex(4)}.partial")
     try:
         with partial.open("wb") as file:
@@ -39,13 +39,13 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
 
 
 def remove_partials(folder: Path) -> None:
-    """Delete what `replacing` left in a folder when its process was killed. Nothing may be writing there."""
+    """Delete what `replacing` left in a folder when its process was killed. Call it only when nobody is writing there."""
     for partial in folder.glob(".*.partial"):
         partial.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Flush the new name to disk, too, on systems that can open a folder."""
+    """Also flush the new name to disk, on systems that can open a folder."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -11,8 +11,8 @@ from typing import Any
 def count_flops(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
     """FLOPs of the matrix work that `fn(*args, **kwargs)` does; one multiply-add is 2 FLOPs.
 
-    Runs `fn` once under PyTorch's `FlopCounterMode`. Counts work on any device, including the meta device, on
-    which a 70 B model can be counted without allocating it.
+    Runs `fn` once under PyTorch's `FlopCounterMode`, on any device. On the meta device you can count a 70B model
+    without allocating it.
 
     Counted: mm, addmm, bmm, baddbmm and everything that calls them (`@`, einsum, nn.Linear), mv, addmv, dot,
     vdot, addbmm, convolutions, scaled_dot_product_attention, in the forward and in the backward pass.
@@ -26,7 +26,7 @@ def count_flops(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
           the mathematics needs 2. The hardware does 2.5; for MFU, use 2.
         - causal attention is counted in full, not halved.
         - the backward pass of a grouped convolution is counted as if it weren't grouped.
-        - a function from torch.compile is counted as the function it was made from: the number is the same,
+        - a function from torch.compile is counted by running the original function: the number is the same,
           and a compiled function that has run under the counter would stay slow.
 
     Raises:
@@ -68,13 +68,13 @@ def mfu(flops: float, seconds: float, peak: float | None) -> float | None:
     """Model FLOPs utilization: the fraction of the promised FLOP/s that did useful work.
 
     Args:
-        flops: FLOPs that the mathematics needs (recomputation not counted).
-        seconds: how long they took.
+        flops: FLOPs that the mathematics needs (without recomputation).
+        seconds: the time they took.
         peak: promised dense FLOP/s for the dtype in use; None when unknown (see `hardware.peak_flops`).
 
     Returns:
-        flops / seconds / peak, or None if the peak is unknown. Above 1.05 it also warns, because nothing is
-        faster than its peak: the count, the time or the peak must be wrong.
+        flops / seconds / peak, without unit, or None if the peak is unknown. Above 1.05 it also warns, because
+        nothing is faster than its peak: the count, the time or the peak must be wrong.
 
     Raises:
         ValueError: flops is negative, or seconds or peak is not a positive number.

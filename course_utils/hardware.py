@@ -1,7 +1,7 @@
 """What accelerators promise and what they reach: dense FLOP/s per dtype, memory bandwidth, memory.
 
-What they promise is the table in `course_utils.cards`, whose names are also here. PyTorch is imported by the functions
-that ask for a device or measure one; the table does without.
+The promises are the table in `course_utils.cards`, whose names are also available here. Only the functions that look up
+a device or measure one import PyTorch; the table doesn't need it.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class Ceiling:
 
     Attributes:
         flops_per_second: 2·size³ / seconds.
-        size: the square matrices are size × size.
+        size: the matrices are size × size.
         dtype: of the matrices.
-        device: that ran it.
-        seconds: of the fastest call.
+        device: the device that ran it.
+        seconds: the time of the fastest call.
     """
 
     flops_per_second: float
@@ -93,7 +93,7 @@ def peak_flops(device_or_name: torch.device | str, dtype: torch.dtype | str) -> 
             means the rate without tensor cores, which is PyTorch's default for matmuls.
 
     Raises:
-        ValueError: dtype is neither.
+        ValueError: dtype is neither a torch dtype nor such a name.
     """
     if dtype_name(dtype) not in DTYPES and not str(dtype).startswith("torch."):
         raise ValueError(
@@ -104,7 +104,7 @@ def peak_flops(device_or_name: torch.device | str, dtype: torch.dtype | str) -> 
 
 
 def describe_peak(device: torch.device | str, dtype: torch.dtype | str) -> str:
-    """One line for a person: the promised FLOP/s with its source, or "peak unknown" with the reason."""
+    """One readable line: the promised FLOP/s with its source, or "peak unknown" with the reason."""
     peak = peak_flops(device, dtype)
     what = dtype_name(dtype)
     card = _card(device)
@@ -123,7 +123,7 @@ def describe_peak(device: torch.device | str, dtype: torch.dtype | str) -> str:
     if torch.device(device).type == "cuda" and not torch.cuda.is_available():
         return f"peak unknown: torch finds no usable {device} device here"
     name = devices.device_name(device)
-    return f"peak unknown: {name} is not in the table; measured_ceiling tells what it reaches"
+    return f"peak unknown: {name} is not in the table; measured_ceiling measures what it reaches"
 
 
 def _is_device(device_or_name: torch.device | str) -> bool:
@@ -151,11 +151,11 @@ def measured_ceiling(
         device: where to measure.
         dtype: float64, float32 (the default), bfloat16 or float16.
         sizes: of the square matrices, ascending. Default: 256 to 2048 on a CPU, 1024 to 16384 on a GPU.
-        max_seconds: sizes that no longer fit into this time, or into memory, are left out; the first is
+        max_seconds: sizes that don't fit into this time, or into memory, are left out; the first is
             always measured (float16 on a CPU can be 100 times slower than float32).
 
     Raises:
-        ValueError: an unusable dtype, sizes or time.
+        ValueError: dtype, sizes or max_seconds is unusable.
     """
     import torch
 
@@ -180,7 +180,7 @@ def measured_ceiling(
     share = max_seconds / len(sizes)
     for size in sizes:
         expected = last_seconds * (size / last_size) ** 3
-        # At most 6 calls to warm up and 3 to time; random numbers and the output cost less than one more.
+        # At most 6 calls to warm up and 3 to time; making the random matrices and the output costs less than one call.
         too_long = time.perf_counter() + 10 * expected > deadline
         too_large = 3 * size**2 * dtype.itemsize > (devices.total_memory(device) or math.inf) / 2
         if best is not None and (too_long or too_large):
@@ -222,7 +222,7 @@ def measured_bandwidth(device: torch.device | str, *, nbytes: int | None = None)
         nbytes = 2**30 if devices.on_gpu(device) else 2**28
     if nbytes < 1:
         raise ValueError(f"measured_bandwidth was given nbytes={nbytes}; expected 1 or more.")
-    source = torch.ones(nbytes, dtype=torch.uint8, device=device)  # written, so that it has memory of its own
+    source = torch.ones(nbytes, dtype=torch.uint8, device=device)  # ones, so that its pages are really allocated
     target = torch.zeros_like(source)
     copy = timing.benchmark(lambda: target.copy_(source), device=device, min_seconds=0.3)
     return 2 * nbytes / copy.minimum

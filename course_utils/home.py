@@ -18,7 +18,7 @@ from course_utils import progress
 from course_utils.notebook import read_exercises
 
 PAGE = "home.md"
-# How fast people read: words of text, and lines of code that aren't folded away. A prediction takes a minute's thought.
+# How fast people read: words of text, and lines of code that aren't folded away. A prediction takes a minute.
 _WORDS_PER_MINUTE = 180
 _LINES_PER_MINUTE = 15
 _MINUTES = re.compile(r"^### *Exercise .*?(\d+) minutes", re.MULTILINE)
@@ -30,7 +30,7 @@ _OPTIONAL = re.compile(r"^#+ .*\(optional\)", re.MULTILINE)
 class Lecture:
     """A lecture's notebook: its title, its questions, how long it takes to read and solve, and its exercises' names.
 
-    ``optional`` are the minutes of sections and exercises whose headings say "(optional)"; ``minutes`` is without them.
+    ``optional`` is the minutes for sections and exercises whose headings say "(optional)"; ``minutes`` excludes them.
     """
 
     path: Path
@@ -60,9 +60,9 @@ def read_lecture(path: Path) -> Lecture:
 
 
 def times(cells: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
-    """The minutes that cells take to read and solve: what everybody reads, and what is optional.
+    """The minutes that cells take to read and solve: first those for everybody, then the optional ones.
 
-    An optional section lasts until the next ``##``; an optional exercise until the text below its test cell.
+    An optional section lasts until the next ``##``, an optional exercise until the text below its check cell.
     """
     found = [0.0, 0.0]
     section = exercise = tested = False
@@ -86,12 +86,12 @@ def times(cells: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
 
 
 def rounded(minutes: float) -> int:
-    """To five minutes, as a label says them."""
+    """Minutes rounded to a multiple of five, for a label."""
     return 5 * round(minutes / 5)
 
 
 def lectures(folder: Path) -> list[Path]:
-    """The notebooks of the lectures in a folder, in their order."""
+    """The notebooks of the lectures in a folder, in order."""
     found = sorted(folder.glob("[0-9][0-9]_*/[0-9][0-9]_*.ipynb"))
     return [path for path in found if path.stem == path.parent.name]
 
@@ -100,7 +100,7 @@ def page(folder: Path) -> str:
     """The page for the lectures in a folder, as Markdown. Names any lecture that can't be read, with the reason.
 
     Raises:
-        OSError: the file with the progress cannot be read.
+        OSError: the file with the reader's progress cannot be read.
     """
     kept, trouble = progress.load(folder / "progress.json")
     rows = []
@@ -156,7 +156,7 @@ def main() -> int:
     try:
         (folder / PAGE).write_text(page(folder), encoding="utf-8")
     except OSError as error:
-        print(f"The page of lectures could not be written: {error}", file=sys.stderr)
+        print(f"The lectures' home page could not be written: {error}", file=sys.stderr)
         return 1
     return 0
 

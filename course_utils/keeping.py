@@ -20,13 +20,17 @@ def lecture() -> str:
 
 
 def file(variable: str, name: str) -> Path:
-    """The file that the environment variable names, else ``name`` beside the lectures' folders."""
+    """The file that the environment variable ``variable`` names, else ``name`` beside the lectures' folders."""
     if named := os.environ.get(variable):
         return Path(named).absolute()
     return (Path.cwd().parent if lecture() else Path.cwd()) / name
 
 
 def write(path: Path, content: Any) -> None:
-    """Write ``content`` as JSON, completely or, if that raises OSError, not at all."""
+    """Write ``content`` as JSON, completely or not at all.
+
+    Raises:
+        OSError: the file could not be written; ``path`` keeps its old content.
+    """
     with replacing(path, durable=False) as file:
         file.write(json.dumps(content, indent=1, ensure_ascii=False).encode())

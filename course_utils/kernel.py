@@ -1,11 +1,11 @@
-"""One line that helps, where a lecture's kernel would print a traceback that doesn't.
+"""A helpful line where a lecture's kernel would otherwise print an unhelpful traceback.
 
-- A cell that needs an exercise which isn't solved yet says which one, and *Run All* goes on to the next cell.
-- A name that an earlier cell of the notebook defines is missing because that cell hasn't run in this kernel.
-- An interrupt says at which line it stopped the cell.
+- If a cell needs an unsolved exercise, the line names the exercise, and *Run All* goes on to the next cell.
+- If a name is missing because the earlier cell that defines it hasn't run in this kernel, the line says so.
+- If a cell is interrupted, the line shows where.
 
 `watch` starts this for the lecture in whose folder the kernel runs; so does ``%load_ext course_utils.kernel``, which
-the course's environment does for every kernel. Elsewhere, and where graders run cells, nothing changes.
+the course's environment runs for every kernel. Elsewhere, and where graders run cells, nothing changes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def watch(shell: Any) -> None:
-    """Follow the cells that ``shell`` runs, if it runs in a lecture's folder and not under nbgrader."""
+    """Watch the cells that ``shell`` runs, if it runs in a lecture's folder and not under nbgrader."""
     if os.environ.get("NBGRADER_EXECUTION") or not keeping.lecture() or getattr(shell, "course_guide", None):
         return
     if kernel := getattr(shell, "kernel", None):  # JupyterLab writes this into the notebook when it opens it
@@ -37,7 +37,7 @@ def watch(shell: Any) -> None:
     try:
         checks = frozenset(exercise.check for exercise in read_exercises(path)) if path else frozenset()
         guide = Guide(shell, read_cells(path) if path else [], checks)
-    except (OSError, ValueError):  # the panel of exercises says so
+    except (OSError, ValueError):  # the panel of exercises reports it
         return
     shell.course_guide = guide
     shell.events.register("pre_run_cell", guide.before)
@@ -47,7 +47,7 @@ def watch(shell: Any) -> None:
 
 @dataclass
 class Guide:
-    """What a lecture's cells have defined so far in a kernel, and which names still wait for an exercise.
+    """What a lecture's cells have defined so far in a kernel, and which names still depend on an unsolved exercise.
 
     ``cells`` are the notebook's code cells, ``checks`` the sources of its check cells, which are never skipped.
     ``waits`` maps a name to the exercise that must be solved before the name has its intended value.
@@ -89,7 +89,7 @@ class Guide:
     def failed(
         self, shell: Any, kind: type[BaseException], error: BaseException, trace: TracebackType, tb_offset: Any = None
     ) -> None:
-        """IPython calls this in place of printing a traceback."""
+        """IPython calls this instead of printing a traceback."""
         if isinstance(error, KeyboardInterrupt):
             _say("Interrupted" + self._place(trace) + ".")
         elif cell := self._missing_exercise(error, trace):
@@ -101,7 +101,7 @@ class Guide:
             above = "Runtime ▸ Run before" if on_colab() else "Run ▸ Run All Above Selected Cell"
             _say(
                 f"NameError: `{error.name}` is defined in a cell above, which has not run in this kernel yet. "
-                f"{above}, then this cell again."
+                f"Choose {above}, then run this cell."
             )
         else:
             shell.showtraceback((kind, error, trace), tb_offset=tb_offset, running_compiled_code=True)
@@ -117,14 +117,14 @@ class Guide:
                     return cell
         names = {name for step in steps(self.source) for name in step.uses}
         if isinstance(error, NameError) and error.name:
-            names.add(error.name)  # a function that was defined before may look for it
+            names.add(error.name)  # a function defined earlier may be the one that uses it
         return next((self.waits[name] for name in sorted(names) if name in self.waits), None)
 
     def _defined_elsewhere(self, name: str | None) -> bool:
         return any(name in cell.defines for cell in self.cells)
 
     def _place(self, trace: TracebackType) -> str:
-        """The line of the cell, as text."""
+        """Where in the cell the error occurred, as text; "" if not in its own code."""
         lines = self.source.splitlines()
         for frame, number in traceback.walk_tb(trace):
             if frame.f_globals is self.shell.user_ns and frame.f_code.co_name.startswith("<") and number <= len(lines):

@@ -1,4 +1,4 @@
-"""Bytes: what a tensor's storage takes, which tensors share it, what autograd saves, what a step allocates."""
+"""Memory in bytes: what a storage takes, which tensors share one, what autograd saves, what a step allocates."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def storage_bytes(x: torch.Tensor) -> int:
 def same_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether `a` and `b` are views of one storage, so that writing to one can change the other.
 
-    Works where `data_ptr` misleads: views with different offsets, empty tensors and the meta device (all of
-    these have address 0). Two storages over one block of memory, such as those from two calls of torch.from_numpy
-    with the same array, count as the same.
+    Works where `data_ptr` misleads: for views with different offsets, and for empty tensors and tensors on the meta
+    device, whose address is always 0. Two storages over one block of memory, such as those from two calls of
+    torch.from_numpy with the same array, count as the same.
 
     Raises:
         TypeError: one of them is not a tensor, or is sparse and so has no single storage.
@@ -46,16 +46,16 @@ def same_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
 def saved_bytes(
     fn: Callable[..., Any], *args: Any, exclude: Iterable[Any] | torch.Tensor | torch.nn.Module = ()
 ) -> int:
-    """Bytes that autograd keeps for the backward pass of `fn(*args)` after it has returned.
+    """Bytes that autograd keeps for the backward pass once `fn(*args)` has returned.
 
     Every storage counts once and in full, no matter how many saved tensors are views of it. Not counted: storages of
     tensors in `args`, of the parameters and buffers of `fn` when it is a module, and of `exclude`. `fn`
-    should return its loss and not call backward, which frees what was saved. Of custom autograd functions, only
+    should return its loss and not call backward, which frees what was saved. For custom autograd functions, only
     what they pass to save_for_backward is counted.
 
     Args:
         fn: a function or module; its result is kept until the count is done.
-        args: given to `fn`.
+        args: the positional arguments for `fn`.
         exclude: tensors and modules whose memory is counted elsewhere, e.g. `model.parameters()`.
 
     Raises:
@@ -71,13 +71,13 @@ def saved_bytes(
         elif isinstance(leaf, torch.Tensor):
             known.append(leaf)
     excluded = {id(_storage(tensor, "saved_bytes")) for tensor in known}
-    saved: dict[int, weakref.ref[torch.UntypedStorage]] = {}  # weak: must not keep what autograd lets go
+    saved: dict[int, weakref.ref[torch.UntypedStorage]] = {}  # weak, so as not to keep what autograd releases
 
     def pack(tensor: torch.Tensor) -> torch.Tensor:
         storage = _storage(tensor, "saved_bytes")
         if id(storage) not in excluded:
             saved[id(storage)] = weakref.ref(storage)
-        return tensor.detach()  # an output as it is would point back to its own graph, which then never dies
+        return tensor.detach()  # otherwise an output would hold its own graph in a cycle that is never freed
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         result = fn(*args)
@@ -138,7 +138,7 @@ def track(device: torch.device | str) -> Iterator[Tracker]:
     device = torch.device(device)
     if device.type != "meta":
         device = pick_device(str(device))
-    gc.collect()  # garbage from before must not be freed, and on CUDA subtracted, halfway
+    gc.collect()  # otherwise older garbage might be freed inside the block and, on CUDA, subtracted
     if device.type == "cuda":
         torch.cuda.init()  # type: ignore[no-untyped-call]  # the next line fails where nothing has used CUDA yet
         torch.cuda.reset_peak_memory_stats(device)
@@ -256,8 +256,8 @@ class _WatchOperations(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if self._tracker.resized(storage, before):  # out= and resize_ give an old storage new memory
                 self._tracker.set_size(storage)
         for storage in self._tracker.storages(result):
-            # torch.tensor and torch.from_numpy both arrive through lift_fresh, which returns what it was
-            # given; only the first owns memory from PyTorch's allocator, and only that can be resized.
+            # torch.tensor and torch.from_numpy both end in lift_fresh, which returns its argument. Only a tensor from
+            # torch.tensor owns memory from PyTorch's allocator, and only that can be resized.
             fresh = func is torch.ops.aten.lift_fresh.default and storage.resizable()
             if fresh or id(storage) not in older:
                 self._tracker.set_size(storage)
@@ -269,10 +269,10 @@ class Block:
     """Memory that CUDA's allocator handed out while its history was recorded.
 
     Attributes:
-        nbytes: that were requested, before rounding.
-        where: the line of Python that asked for it, outside of PyTorch; "" if there's none, as in the backward pass.
-        since: the number of allocations and frees recorded before this one.
-        until: the same for its free; None if it wasn't freed.
+        nbytes: bytes requested, before rounding.
+        where: the line of Python outside PyTorch that asked for it; "" if there's none, as in the backward pass.
+        since: the number of allocations and frees recorded before its allocation.
+        until: the number recorded before it was freed; None if it wasn't freed.
     """
 
     nbytes: int
@@ -282,7 +282,7 @@ class Block:
 
 
 def blocks(events: Iterable[Mapping[str, Any]]) -> list[Block]:
-    """The blocks in one device's events of a memory snapshot, in the order in which they were handed out.
+    """The blocks in one device's events of a memory snapshot, in the order of their allocation.
 
     ``events`` is ``torch.cuda.memory._snapshot()["device_traces"][device.index]``, recorded since
     ``torch.cuda.memory._record_memory_history()``. Blocks that are older than the recording are left out.
@@ -301,15 +301,15 @@ def blocks(events: Iterable[Mapping[str, Any]]) -> list[Block]:
 
 
 def held_at_peak(found: Iterable[Block]) -> list[Block]:
-    """Those of the blocks that were held when they took the most bytes together."""
+    """The blocks that were allocated at the moment of peak memory."""
     found = list(found)
-    moments = [block.since for block in found]  # a peak comes with an allocation
+    moments = [block.since for block in found]  # memory peaks right after an allocation
     held = ([b for b in found if b.since <= now and (b.until is None or now < b.until)] for now in moments)
     return max(held, key=lambda blocks: sum(b.nbytes for b in blocks), default=[])
 
 
 def _line(frames: Iterable[Mapping[str, Any]]) -> str:
-    """The text of the innermost line of Python outside of PyTorch; its place, where there's no text."""
+    """The text of the innermost line of Python outside PyTorch, or file and line number if the text is unavailable."""
     inside = os.path.dirname(torch.__file__) + os.sep
     for frame in frames:
         file, line = frame["filename"], frame["line"]

@@ -37,7 +37,7 @@ class Exercise:
 def find_notebook() -> Path | None:
     """The notebook that runs in the current folder; None if the folder isn't a lecture's.
 
-    JupyterLab names it. Elsewhere it has its folder's name, or is the only notebook there.
+    JupyterLab reports its path. Elsewhere it has its folder's name, or is the only notebook there.
     """
     here = Path.cwd()
     session = re.split(r"[/\\]", os.environ.get("JPY_SESSION_NAME", ""))[-1]
@@ -50,7 +50,7 @@ def find_notebook() -> Path | None:
 
 
 def read_exercises(path: Path) -> list[Exercise]:
-    """The exercises of a notebook, in its order.
+    """The exercises of a notebook, in order.
 
     Raises:
         OSError: there is no such file, or it cannot be read.
@@ -80,7 +80,7 @@ def read_exercises(path: Path) -> list[Exercise]:
 
 @dataclass(frozen=True)
 class Cell:
-    """A code cell of a notebook: the names that it defines and, for an exercise's solution, its title and link."""
+    """A code cell of a notebook: the names it defines and, if it's an exercise's solution cell, its title and link."""
 
     defines: frozenset[str]
     exercise: str = ""
@@ -88,7 +88,7 @@ class Cell:
 
 
 def read_cells(path: Path) -> list[Cell]:
-    """The code cells of a notebook, in its order.
+    """The code cells of a notebook, in order.
 
     Raises:
         OSError: there is no such file, or it cannot be read.
@@ -107,7 +107,7 @@ def read_cells(path: Path) -> list[Cell]:
 
 @dataclass(frozen=True)
 class Step:
-    """A statement of a cell: the names that it uses, binds and changes. ``empty``: it defines an empty function."""
+    """A statement of a cell: the names it uses, binds and changes, and whether it defines an unsolved function."""
 
     uses: frozenset[str]
     binds: frozenset[str]
@@ -116,7 +116,7 @@ class Step:
 
 
 def steps(source: str) -> Iterator[Step]:
-    """The statements of a cell; none where it isn't plain Python."""
+    """The statements of a cell, or nothing if it isn't plain Python."""
     try:
         body = ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError):
@@ -145,7 +145,7 @@ def steps(source: str) -> Iterator[Step]:
 
 
 def _here(statement: ast.stmt) -> Iterator[ast.AST]:
-    """The nodes of a statement that run in the cell itself: not those inside of what it defines."""
+    """The nodes of a statement that run in the cell itself, without the bodies of what it defines."""
     yield statement
     if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
         for node in ast.iter_child_nodes(statement):
@@ -153,7 +153,7 @@ def _here(statement: ast.stmt) -> Iterator[ast.AST]:
 
 
 def _base(node: ast.AST) -> str:
-    """`rows` of `rows[0].x`; "" where there is no name at the bottom, or none but a name."""
+    """`rows` for `rows[0].x`; "" if the expression is a bare name or doesn't start with one."""
     inner = node
     while isinstance(inner, (ast.Attribute, ast.Subscript)):
         inner = inner.value
@@ -161,6 +161,6 @@ def _base(node: ast.AST) -> str:
 
 
 def _is_empty(function: ast.FunctionDef) -> bool:
-    """Whether a function still ends as the student was given it, and returns nothing before."""
+    """Whether a function is unsolved: it still ends in ``raise NotImplementedError()`` and never returns."""
     returns = any(isinstance(node, ast.Return) for node in ast.walk(function))
     return ast.unparse(function.body[-1]) == "raise NotImplementedError()" and not returns

@@ -1,4 +1,4 @@
-"""Papers that the table of facts and the planner both cite; `Source.at` names a place in them."""
+"""Papers that the table of facts and the planner both cite; `Source.at` points to a place in one."""
 
 from __future__ import annotations
 

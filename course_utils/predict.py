@@ -1,4 +1,4 @@
-"""Predict, then see: show a reader's guess beside the answer, save it, and plot all guesses at the course's end.
+"""Predict, then see: show a reader's guess beside the answer, save it, and plot all guesses at the end of the course.
 
 The first guess at each answer is saved in ``predictions.json`` beside the lectures' folders (the environment
 variable COURSE_PREDICTIONS names another file). It stays on this machine; delete it to start over.
@@ -19,7 +19,7 @@ from course_utils.units import compared, plain
 
 FILE_VARIABLE = "COURSE_PREDICTIONS"
 MEASUREMENTS_VARIABLE = "COURSE_MEASUREMENTS"
-_asked: dict[str, tuple[float | None, float, str]] = {}  # by this kernel: what `reconcile` compared last
+_asked: dict[str, tuple[float | None, float, str]] = {}  # what `reconcile` last compared in this kernel
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ def reconcile(what: str, guess: float | None, measured: float, unit: str) -> Non
 
 
 def asked(what: str) -> tuple[float | None, float, str] | None:
-    """The guess at ``what``, the answer, and their unit; None where this lecture has not compared them yet.
+    """The guess at ``what``, the answer, and their unit; None if this lecture hasn't compared them yet.
 
-    The first guess counts, which is kept; the guess is None if the reader made none.
+    The guess is the first one, which the file keeps; it's None if the reader made none.
     """
     kept = []
     with contextlib.suppress(ValueError):
@@ -79,10 +79,10 @@ def asked(what: str) -> tuple[float | None, float, str] | None:
 
 
 def predictions(path: Path | None = None) -> list[Prediction]:
-    """The guesses saved so far, in the order in which they were made; none if the file doesn't exist.
+    """The guesses saved so far, in the order in which they were made; [] if the file doesn't exist.
 
     Raises:
-        ValueError: the file cannot be read; the message says what to do.
+        ValueError: the file cannot be read; the message explains what to do.
     """
     path = path or _file()
     try:
@@ -91,24 +91,22 @@ def predictions(path: Path | None = None) -> list[Prediction]:
         return []
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(
-            f"{path} should hold your guesses and cannot be read ({error}). Move it away to start again."
+            f"{path} should hold your guesses but cannot be read ({error}). Move it away to start again."
         ) from error
 
 
 def calibration(path: Path | None = None) -> None:
-    """Draw every saved guess divided by its answer, lecture by lecture, to show how well calibrated you became.
+    """Plot every saved guess divided by its answer, lecture by lecture, to show how well calibrated you've become.
 
-    With fewer than five guesses it only prints how many there are.
+    With fewer than five positive guesses it only prints how many there are.
 
     Raises:
         ValueError: the file with the guesses cannot be read.
     """
-    # A logarithmic axis has no place for nothing.
+    # A logarithmic axis has no place for 0.
     kept = [p for p in predictions(path) if p.guess > 0 and p.measured > 0]
     if len(kept) < 5:
-        print(
-            f"Guesses kept so far: {len(kept)}. From five on, this cell draws how close they came, lecture by lecture."
-        )
+        print(f"Guesses saved so far: {len(kept)}. Once there are five, this cell plots how close they came.")
         return
     kept.sort(key=lambda p: p.lecture)  # stable: within a lecture they stay in order
     factors = [max(p.guess, p.measured) / min(p.guess, p.measured) for p in kept]
@@ -129,7 +127,7 @@ def _file() -> Path:
 
 
 def _keep(new: Prediction) -> None:
-    """Add a guess to the file. If that fails, the reader is told and the lecture continues."""
+    """Add a guess to the file. If that fails, tell the reader and let the lecture continue."""
     path = _file()
     try:
         kept = predictions(path)
@@ -137,4 +135,4 @@ def _keep(new: Prediction) -> None:
             return
         keeping.write(path, [asdict(p) for p in [*kept, new]])
     except (OSError, ValueError) as error:
-        print(f"Your guess is not kept: {error}")
+        print(f"Your guess could not be saved: {error}")

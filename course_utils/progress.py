@@ -1,8 +1,8 @@
 """A panel in the notebook with a lecture's exercises and the latest results of their visible checks.
 
-`show_progress` draws a panel below the setup cell. It's updated whenever a check cell has run, and saved in
-``progress.json`` beside the lectures' folders (the environment variable COURSE_PROGRESS names another file, ``off``
-turns the panel off). The file stays on this machine; delete it to start again. Grading doesn't use it.
+`show_progress` displays a panel below the setup cell. It's updated whenever a check cell has run, and saved in
+``progress.json`` beside the lectures' folders (the environment variable COURSE_PROGRESS can name another file, or
+``off`` to disable the panel). The file stays on this machine; delete it to start again. Grading doesn't use it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STATES = {True: ("✓", "done"), False: ("✗", "does not pass yet"), None: ("�
 def show_progress() -> None:
     """Show the panel and keep it up to date.
 
-    Does nothing if there's no reader: outside IPython, under nbgrader, and in folders other than a lecture's.
+    Does nothing where nobody would see it: outside IPython, under nbgrader, and in folders other than a lecture's.
     """
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if shell is None or os.environ.get("NBGRADER_EXECUTION") or os.environ.get(FILE_VARIABLE) == "off":
@@ -37,12 +37,12 @@ def show_progress() -> None:
         return
     kernel.watch(shell)
     for callback in [c for c in shell.events.callbacks["post_run_cell"] if isinstance(c, _Panel)]:
-        shell.events.unregister("post_run_cell", callback)  # of an earlier run of the setup cell
+        shell.events.unregister("post_run_cell", callback)  # left by an earlier run of the setup cell
     try:
         panel = _Panel(keeping.lecture() or path.stem, read_exercises(path))
     except (OSError, ValueError) as error:
         text = (
-            f"Your progress cannot be shown: {path.name} cannot be read: "
+            f"Your progress cannot be shown, because {path.name} cannot be read: "
             f"{getattr(error, 'strerror', None) or error}. Save the notebook in this folder and run this cell again."
         )
         _display(f"<p>{html.escape(text)}</p>", text)
@@ -52,9 +52,9 @@ def show_progress() -> None:
 
 
 def load(path: Path) -> tuple[dict[str, dict[str, bool]], str]:
-    """Lecture → exercise → whether its visible check passed on its last run, and a message for the reader.
+    """A dict lecture → exercise → whether its visible check passed on its last run, and a message for the reader.
 
-    A damaged file is moved aside, and the message says where.
+    A damaged file is moved aside, and the message names the new file; otherwise the message is "".
 
     Raises:
         OSError: the file exists and cannot be read or moved.
@@ -85,7 +85,7 @@ class _Panel:
         try:
             self._read()
         except OSError as error:
-            self.trouble = f"What you did before cannot be read: {error}."
+            self.trouble = f"Your earlier progress cannot be read: {error}."
 
     def __call__(self, result: Any) -> None:
         """Record a check that has run; ``result`` is IPython's ExecutionResult."""
@@ -99,7 +99,7 @@ class _Panel:
             keeping.write(self.file, {**kept, self.lecture: self.passed})
         except OSError as error:
             self._note(exercise, passed)
-            trouble = f" This is not kept: {error}."
+            trouble = f" This could not be saved: {error}."
         self.show(update=True)
         if passed:
             done = sum(self.passed.get(e.name, False) for e in self.exercises)
@@ -129,7 +129,7 @@ class _Panel:
         return same[0] if same else None
 
     def show(self, *, update: bool = False) -> None:
-        """Display the panel, or with ``update`` change the displayed one."""
+        """Display the panel or, with ``update``, refresh the one on display."""
         done = [e for e in self.exercises if self.passed.get(e.name)]
         count = (
             f"{len(done)} of {len(self.exercises)} exercises done, {sum(e.points for e in done):g} of "
@@ -146,7 +146,7 @@ class _Panel:
             lines.append(f"  {mark} {state}: {exercise.title} ({_points(exercise.points)})")
         marks = "".join(_STATES[self.passed.get(e.name)][0] for e in self.exercises)
         after, after_text = _next(self.exercises, self.passed)
-        about = f"Hidden tests decide the grade. Kept in {self.file.name} on this machine and sent nowhere."
+        about = f"Hidden tests decide the grade. Saved in {self.file.name} on this machine and sent nowhere."
         _display(
             "<div role='region' aria-label='Your progress'><details><summary>"
             f"<span aria-hidden='true'>{marks}</span> {count}</summary>"

@@ -1,4 +1,4 @@
-"""Where numbers come from, and numbers that remember it.
+"""Sources of numbers, and numbers that remember their sources.
 
 from course_utils.sources import Source, Sourced
 
@@ -22,14 +22,14 @@ class Source:
     """A page, paper or measurement.
 
     Attributes:
-        title: who says so, and where.
+        title: who published it, and where.
         url: an address at which it can be read.
         kind: "data sheet": what a maker or seller promises (product pages, prices). "paper": what its authors publish
             (papers, model cards, released weights, laws). "measured": somebody ran it and wrote down the result.
-            "estimate": worked out or guessed by somebody who doesn't know.
+            "estimate": calculated or guessed by an outsider, or a forecast.
         date: ``YYYY-MM``: when it was published or, for a page that changes, read.
-        verified: ``YYYY-MM``: when our number was last compared with it, or with a text that quotes it; "" if no number
-            of ours was. Facts and cards need it.
+        verified: ``YYYY-MM``: when our number was last compared with it, or with a text that quotes it; "" if it never
+            was. Facts and cards require it.
     """
 
     title: str
@@ -39,7 +39,7 @@ class Source:
     verified: str = ""
 
     def at(self, place: str, **changed: Any) -> Source:
-        """A place in this source, such as "table 2"; other fields may differ there."""
+        """This source, narrowed to a place such as "table 2". Keyword arguments replace other fields."""
         return replace(self, title=f"{self.title}, {place}", **changed)
 
     def __str__(self) -> str:
@@ -47,19 +47,19 @@ class Source:
 
 
 def arxiv(title: str, number: str, date: str, kind: Kind = "paper", verified: str = "") -> Source:
-    """A paper on arXiv, by its number there."""
+    """A paper on arXiv, by its arXiv number such as "2211.05102"."""
     return Source(title, f"https://arxiv.org/abs/{number}", kind, date, verified)
 
 
 class Sourced(float):
     """A number that keeps the sources of everything it was calculated from.
 
-    ``+ - * /`` and ``-x`` keep them; other functions return a plain number.
+    ``+ - * /`` and ``-x`` keep them; other operations return a plain number.
     """
 
     sources: tuple[Source, ...]
 
-    if TYPE_CHECKING:  # the methods are made below
+    if TYPE_CHECKING:  # the methods are created below
 
         def __add__(self, other: float) -> Sourced: ...
         def __radd__(self, other: float) -> Sourced: ...
@@ -81,18 +81,18 @@ class Sourced(float):
 
 
 def sources_of(*numbers: float) -> tuple[Source, ...]:
-    """The sources of all these numbers, each once."""
+    """The sources of all these numbers, without duplicates."""
     return tuple(dict.fromkeys(source for number in numbers for source in getattr(number, "sources", ())))
 
 
 def total(numbers: Iterable[float]) -> Sourced:
-    """Their sum, with the sources of all of them."""
+    """The sum of the numbers, with the sources of all of them."""
     numbers = list(numbers)
     return Sourced(sum(map(float, numbers)), *sources_of(*numbers))
 
 
 def longest(*numbers: float) -> Sourced:
-    """The largest, with its own sources."""
+    """The largest number, with its own sources only."""
     most = max(numbers)
     return Sourced(most, *sources_of(most))
 

@@ -1,4 +1,4 @@
-"""Time a function properly: warm up, synchronize, repeat, and report a distribution. Record a GPU's timeline."""
+"""Time a function properly (warm up, synchronize, repeat, report a distribution), and record a GPU's timeline."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ import torch
 from course_utils import device as devices
 from course_utils.units import readable
 
-SHORTEST_BLOCK = 1e-3  # seconds; shorter calls are timed many at once, or the clock's own cost would count
+SHORTEST_BLOCK = 1e-3  # seconds; shorter calls are timed in blocks, so that reading the clock costs next to nothing
 FLUSH_BYTES = 256 * 2**20  # more than the last-level cache of the CPUs and GPUs that the course runs on
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds per call, measured several times. Quote the median; the rest tells you how far to trust it.
+    """Seconds per call, measured several times. Quote the median; the spread shows how far to trust it.
 
     Attributes:
         samples: seconds per call, one value for each measurement, in the order measured.
-        calls: the number of calls timed; if calls are short, a sample is the mean of several.
+        calls: the total number of calls timed; if calls are short, a sample is the mean of several.
     """
 
     samples: tuple[float, ...]
@@ -53,7 +53,7 @@ class Timing:
 
     @property
     def spread(self) -> float:
-        """(p80 - p20) / median, without unit. Above 0.1 or so: something else was running, measure again."""
+        """(p80 - p20) / median, without unit. If it's above 0.1 or so, something else was running: measure again."""
         return (self.p80 - self.p20) / self.median if self.median else 0.0
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ def benchmark(
     """Seconds that one call of `fn` takes, as a distribution.
 
     The first call is never timed (it may compile, allocate, load); then calls are repeated for
-    `warmup_seconds`. Python's garbage collector is off meanwhile. Allocation counts as part of the time; to
+    `warmup_seconds`. Python's garbage collector is off throughout. Allocation counts as part of the time; to
     measure the computation alone, write into an existing tensor (`out=`).
 
     On a CPU each sample is a block of calls of 1 ms or more between two readings of the clock, with a
@@ -85,13 +85,13 @@ def benchmark(
 
     Args:
         fn: called without arguments, e.g. `lambda: torch.mm(x, w, out=y)`.
-        device: where `fn` computes. None reads the clock as on a CPU and also waits for the current GPU,
+        device: where `fn` computes. None uses the CPU's method and also waits for the current GPU,
             which is right for any function but less precise on a GPU.
         warmup_seconds: how long to run before measuring.
         min_seconds: measure for at least this long …
-        min_samples: … and take at least this many samples. If `fn` is slow, lower it to save time.
+        min_samples: … and take at least this many samples. If `fn` is slow, lower this to save time.
         flush_cache: overwrite 256 MiB before each call (not timed), so that `fn` starts with cold caches.
-        clock: returns seconds, for tests on a simulated device; giving it or `synchronize` switches events off.
+        clock: returns seconds, for tests on a simulated device; giving it or `synchronize` turns off CUDA events.
         synchronize: waits until all work is done, for tests on a simulated device.
 
     Raises:
@@ -135,9 +135,9 @@ def conclusion(finding: str, must_hold: Mapping[str, bool]) -> str:
     """What timings show, as a figure's title: ``finding`` if they can be trusted, else that they were disturbed.
 
     Args:
-        finding: what to conclude from the timings.
-        must_hold: what is true on any machine that does nothing else meanwhile (an order, a bound, a spread), in words
-            that follow "expected:", and whether it is true of these timings.
+        finding: the conclusion to draw from the timings.
+        must_hold: conditions that hold on any otherwise idle machine (an order, a bound, a spread). Each key is a
+            phrase that can follow "expected:", and its value is whether the condition holds for these timings.
 
     Example:
         >>> conclusion("Twice the work takes 0.4 times as long", {"more work takes more time": False})
@@ -161,19 +161,19 @@ def _time_with_clock(
     def seconds_of(calls: int) -> float:
         if flush:
             flush()
-        synchronize()  # whatever was queued before is not ours
+        synchronize()  # don't time work that was already queued
         start = clock()
         for _ in range(calls):
             fn()
-        synchronize()  # the work is done only now: before, it was at best queued
+        synchronize()  # until here the work may only have been queued
         return clock() - start
 
-    # Warm up, and find on the way how many calls make a block. A flushed cache is cold for one call only.
+    # Warm up, and meanwhile find how many calls make a block. A flushed cache is cold for one call only.
     block, began = 1, clock()
     while True:
         took = seconds_of(block)
         if took <= 0 and (flush or block >= 2**20):
-            raise ValueError(f"the clock did not advance during {block:,} call(s): does it stand still?")
+            raise ValueError(f"the clock did not advance during {block:,} call(s): has it stopped?")
         if took < SHORTEST_BLOCK and not flush:
             block *= 2
         elif clock() - began >= warmup_seconds:
@@ -199,7 +199,7 @@ def _time_with_events(
         for start, end in zip(starts, ends, strict=True):
             if flush:
                 flush()
-            start.record()  # the GPU notes the time when it gets here, not when Python does
+            start.record()  # the GPU records the time when it gets here, not when Python does
             fn()
             end.record()
         torch.cuda.synchronize()
@@ -227,8 +227,8 @@ class Span:
 class Timeline:
     """When pieces of work ran on a GPU's streams, from a pair of events around each of them.
 
-    A stream is a queue: the GPU works through each one in order, and on several at the same time. The timeline starts
-    when it's created, after the GPU has become idle.
+    A stream is a queue: the GPU works through each one in order, and can work on several at the same time. Creating the
+    timeline waits until the GPU is idle, then starts the clock.
 
     Example:
         >>> line = Timeline()  # doctest: +SKIP
@@ -260,7 +260,7 @@ class Timeline:
 
 
 def overlap(spans: Sequence[Span], first: str, second: str) -> float:
-    """Seconds in which both of these streams were working."""
+    """Seconds during which both of these streams were working."""
     pairs = [(a, b) for a in spans for b in spans if (a.stream, b.stream) == (first, second)]
     return sum(max(0.0, min(a.end, b.end) - max(a.start, b.start)) for a, b in pairs)
 

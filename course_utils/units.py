@@ -1,4 +1,4 @@
-"""Numbers with units, for a person to read."""
+"""Numbers with units, for people to read."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _PREFIXES = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T",
 def parse(text: str, unit: str = "") -> float:
     """A number as people write it: ``"15T"`` is 15e12, ``"0.4"`` 0.4, ``"1,024"`` 1,024.
 
-    With a unit, it may follow: ``parse("80GB", "B")`` and ``parse("80G", "B")`` are 80e9, ``parse("80 GiB", "B")`` is
-    80 · 2³⁰. A capital B alone means billion, unless the unit is bytes and nothing else says how many: then ``"24B"``
-    is 24 bytes.
+    If you give a unit, the text may end in it: ``parse("80GB", "B")`` and ``parse("80G", "B")`` are 80e9,
+    ``parse("80 GiB", "B")`` is 80 · 2³⁰. A capital B alone means billion, unless the unit is bytes: then ``"24B"`` is
+    24 bytes.
 
     Raises:
-        ValueError: it isn't such a number.
+        ValueError: the text isn't such a number.
     """
     number, rest = _split(text)
     if unit and rest.endswith(unit):
@@ -40,7 +40,7 @@ def _split(text: str) -> tuple[float | None, str]:
 
 
 def takes_prefix(unit: str) -> bool:
-    """Whether numbers of this unit get decimal prefixes: bytes, seconds, FLOPs, and their rates."""
+    """Whether numbers in this unit get decimal prefixes, as bytes, seconds, FLOPs, and their rates do."""
     return re.fullmatch(r"(B|s|FLOPs?)(/s)?", unit) is not None
 
 
@@ -50,14 +50,14 @@ def raised(exponent: int | str) -> str:
 
 
 def plain(value: float) -> str:
-    """A number in three digits, without a prefix: ``"0.25"``, ``"1,024"``, ``"3.14e23"``."""
+    """A number to three significant digits, without a prefix: ``"0.25"``, ``"1,024"``, ``"3.14e23"``."""
     if value == 0 or 1e-3 <= abs(value) < 1e6:
         return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
     return re.sub(r"e\+?(-?)0?", r"e\1", f"{value:.2e}") if math.isfinite(value) else str(value)
 
 
 def counted(value: float) -> str:
-    """A count in three digits, with words for large numbers: ``"70 billion"``, ``"1,024"``."""
+    """A count to three significant digits, with words for large numbers: ``"70 billion"``, ``"1,024"``."""
     for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
         if value >= 0.9995 * size:
             return f"{plain(value / size)} {word}"
@@ -65,7 +65,7 @@ def counted(value: float) -> str:
 
 
 def duration(days: float) -> str:
-    """A time in the largest unit that gives at least two: ``duration(0.5)`` is ``"12 hours"``."""
+    """A time, given in days, in the largest unit of which it's at least two: ``duration(0.5)`` is ``"12 hours"``."""
     for unit, size in (("years", 365.25), ("days", 1.0), ("hours", 1 / 24), ("minutes", 1 / 1440)):
         if days >= 2 * size:
             return f"{plain(days / size)} {unit}"
@@ -73,10 +73,10 @@ def duration(days: float) -> str:
 
 
 def readable(value: float, unit: str) -> str:
-    """A number with its unit in three digits: ``readable(2_415_919_104, "B")`` is ``"2.42 GB"``.
+    """A number to three significant digits, with its unit: ``readable(2_415_919_104, "B")`` is ``"2.42 GB"``.
 
-    Units that take no prefix follow the plain number: ``"0.25 FLOP/B"``. So do counts of 1e21 and more, whose
-    prefixes nobody knows (``"3.14e23 FLOPs"``), and long times (``"1,234 s"``).
+    Units that take no prefix follow the plain number: ``"0.25 FLOP/B"``. The same goes for counts of 1e21 and more,
+    whose prefixes nobody knows (``"3.14e23 FLOPs"``), and for long times (``"1,234 s"``).
     """
     if takes_prefix(unit) and value and math.isfinite(value):
         for exponent, prefix in _PREFIXES.items():
@@ -86,14 +86,14 @@ def readable(value: float, unit: str) -> str:
 
 
 def compared(what: str, guess: float | None, answer: float, unit: str) -> str:
-    """The answer in one line, with the guess, if there's one, and how far off it was.
+    """The answer in one line, with the guess and how far off it was, if there is a guess.
 
     Counts below 100 are compared by their difference, other numbers by the factor between them.
     """
     line = f"{what}: {readable(answer, unit)}"
     if guess is None:
         return line
-    said = readable(guess, unit if takes_prefix(unit) else "")  # other units stand behind the answer already
+    said = readable(guess, unit if takes_prefix(unit) else "")  # other units already follow the answer
     line += f"; you said {said}"
     side = "high" if guess > answer else "low"
     if answer == int(answer) < 100 and not takes_prefix(unit) and guess != answer:

@@ -1,8 +1,8 @@
-"""What the Validate button looks at beside nbgrader's own: whether every check of the lecture is there.
+"""What the Validate button tests beyond nbgrader's own validation: whether every check of the lecture is there.
 
-nbgrader runs the check cells that a notebook has, and a notebook without any passes all of them. Here the missing ones
-are added, in memory, so that what was deleted, or lost on the way through another program, is reported as it'll be
-graded. jupyter/nbgrader_config.py names `restore_checks` as the hook that runs before the first cell.
+nbgrader runs the check cells that a notebook has, so a notebook without any passes. Here the missing ones are added in
+memory, so that a check that was deleted, or lost in another program, is reported the way it will be graded.
+jupyter/nbgrader_config.py names `restore_checks` as the hook that runs before the first cell.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from course_utils import keeping
 
 FILE = "exercises.json"  # written by `course notebooks`: lecture → exercise → points
 _MISSING = """\
-# This cell was deleted, or is no longer recognized; grading uses it.
+# This check cell was deleted, or nbgrader no longer recognizes it; grading needs it.
 from course_utils.testing import check
 
 check({name!r})"""

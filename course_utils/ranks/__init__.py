@@ -7,7 +7,7 @@
     simulate(mean, 2, torch.tensor([1.0, 3.0]))   # the same numbers, without processes or a network
 
 The lecture measures `launch`. Tests use `simulate`: it starts at once, needs no network (a sandbox has none), and
-notices immediately when ranks wait for each other forever.
+detects a deadlock between ranks immediately.
 """
 
 from course_utils.ranks.group import Group, RanksError

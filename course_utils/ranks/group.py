@@ -1,4 +1,4 @@
-"""The ranks that compute together, seen from one of them. Real and simulated groups differ only in the exchange."""
+"""A group of ranks and its collectives. Real and simulated groups differ only in how they exchange tensors."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Group:
     Attributes:
         rank: this rank's number, from 0.
         size: the number of ranks.
-        device: where this rank computes, and where tensors must be for it to send them.
-        sent: bytes that this rank has sent so far, if the ranks are simulated. (For real ones there's `wire_bytes`.)
+        device: where this rank computes, and where the tensors that it sends must be.
+        sent: bytes that this rank has sent so far, if the ranks are simulated. (For real ones, use `wire_bytes`.)
     """
 
     def __init__(self, rank: int, size: int, device: torch.device) -> None:
@@ -29,7 +29,7 @@ class Group:
         return torch.stack(parts).sum(dim=0)
 
     def all_gather(self, x: torch.Tensor) -> torch.Tensor:
-        """All ranks' `x`, concatenated, on every rank: [n, …] on each becomes [size · n, …]."""
+        """All ranks' `x`, concatenated in the order of ranks, on every rank: [n, …] on each becomes [size · n, …]."""
         return torch.cat(self._exchange("all_gather", [x.detach()] * self.size))
 
     def reduce_scatter(self, x: torch.Tensor) -> torch.Tensor:
@@ -43,13 +43,15 @@ class Group:
         return torch.stack(self._exchange("reduce_scatter", list(x.detach().chunk(self.size)))).sum(dim=0)
 
     def all_to_all(self, parts: list[torch.Tensor]) -> list[torch.Tensor]:
-        """Part i goes to rank i; returns what each rank sent to this one. Only the parts' first dimension may differ.
+        """Send part i to rank i, and return what each rank sent to this one. Parts may differ in the first dimension.
 
         Raises:
             ValueError: there isn't a part for each rank.
         """
         if len(parts) != self.size:
-            raise ValueError(f"all_to_all was given {len(parts)} parts for {self.size} ranks; an empty part is a part")
+            raise ValueError(
+                f"all_to_all was given {len(parts)} parts for {self.size} ranks; give one per rank, even if empty"
+            )
         return self._exchange("all_to_all", [part.detach() for part in parts])
 
     def _exchange(self, what: str, parts: list[torch.Tensor]) -> list[torch.Tensor]:

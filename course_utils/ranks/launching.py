@@ -1,4 +1,4 @@
-"""Real ranks: start a process for each, wait for them, and report what happened to them."""
+"""Real ranks: start a process for each, wait for them, and report how each one ended."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def launch(fn: Callable[..., Any], size: int, *args: Any, seconds: float = 120.0
     defined in a notebook: cloudpickle sends it along with everything it uses from there. Each process computes with one
     thread. A rank's output is shown only if it dies.
 
-    The first launch takes a few seconds, in which a process imports PyTorch. That process stays, and ranks are forks
-    of it, so the next launch takes only tenths of a second. (Windows cannot fork. There every rank imports PyTorch.) In
-    a script, as always with `multiprocessing`, call this under ``if __name__ == "__main__":``.
+    The first launch takes a few seconds because it starts a process that imports PyTorch. That process stays, and ranks
+    are forked from it, so later launches take only tenths of a second. (Windows cannot fork, so every rank imports
+    PyTorch there.) In a script, as always with `multiprocessing`, call this under ``if __name__ == "__main__":``.
 
     Args:
         fn: a function with picklable results; tensors come back on the CPU.
         size: the number of ranks.
-        args: given to every rank.
-        seconds: how long a rank may run after it has started before it's stopped.
+        args: arguments passed to `fn` on every rank.
+        seconds: how long a rank may run, once it has started, before it's stopped.
 
     Raises:
         ValueError: size is less than 1.
@@ -52,7 +52,7 @@ def launch(fn: Callable[..., Any], size: int, *args: Any, seconds: float = 120.0
     with tempfile.TemporaryDirectory(prefix="ranks-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / "job").write_bytes(cloudpickle.dumps((fn, args)))
-        # What a new process would take over from this one; a fork has it from when its own parent was started.
+        # What a new process would inherit from this one. A fork inherited it when the fork server was started.
         here = rank.Surroundings(os.getcwd(), os.environ | {"OMP_NUM_THREADS": "1"}, tuple(sys.path))
         processes: list[BaseProcess] = [
             start.Process(target=rank.main, args=(folder, here, number, size, seconds)) for number in range(size)
@@ -60,8 +60,8 @@ def launch(fn: Callable[..., Any], size: int, *args: Any, seconds: float = 120.0
         try:
             for process in processes:
                 process.start()
-            # The ranks stop themselves `seconds` after their start and say where they were. This deadline is for those
-            # that cannot.
+            # The ranks stop themselves `seconds` after their start and report where they were. This deadline is for
+            # those that cannot.
             _wait(processes, time.monotonic() + rank.START_SECONDS + seconds)
         finally:
             started = [(process, process.pid) for process in processes if process.pid is not None]
@@ -77,19 +77,19 @@ def launch(fn: Callable[..., Any], size: int, *args: Any, seconds: float = 120.0
 
 
 def _way_to_start() -> Any:
-    """The `multiprocessing` context that starts ranks: forks of one process that has imported what each of them needs.
+    """The `multiprocessing` context that forks ranks from one process that has imported what each of them needs.
 
-    Never forks of this process: its PyTorch may have threads, which a fork lacks but waits for, and a CUDA
-    context, which a fork can't use. The parent of the ranks only imports, so it has neither.
+    Ranks are never forked from this process: its PyTorch may have threads, which a fork lacks but waits for, and a CUDA
+    context, which a fork can't use. The process that they're forked from only imports, so it has neither.
     """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
-    from multiprocessing import forkserver  # not for Windows
+    from multiprocessing import forkserver  # unavailable on Windows
 
     context = multiprocessing.get_context("forkserver")
     # The first step of an optimizer imports torch._dynamo, which takes a second.
     context.set_forkserver_preload([rank.__name__, "torch.distributed", "torch._dynamo", "cloudpickle"])
-    # OpenMP and its like read how many threads they may start when PyTorch is imported.
+    # OpenMP and similar libraries read their number of threads when PyTorch is imported.
     before = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = "1"
     try:
@@ -103,7 +103,7 @@ def _way_to_start() -> Any:
 
 
 def _wait(processes: list[BaseProcess], end: float) -> None:
-    """Wait until all have ended, but not long after one has failed."""
+    """Wait until all processes have ended or `end` has passed; after one fails, wait only a little longer."""
     while time.monotonic() < end:
         codes = [process.exitcode for process in processes]
         if None not in codes:
@@ -115,7 +115,7 @@ def _wait(processes: list[BaseProcess], end: float) -> None:
 
 
 def _results(folder: Path, ended: list[int | None], seconds: float) -> list[Any]:
-    """What the ranks returned. Raises the error of a rank that failed by itself, not of one that waited for it."""
+    """What the ranks returned. Raises the error of a rank that failed on its own, not of those that waited for it."""
     values: list[Any] = []
     died: list[str] = []
     raised: list[str] = []
@@ -132,18 +132,18 @@ def _results(folder: Path, ended: list[int | None], seconds: float) -> list[Any]
         elif kind == "raised":
             raised.append(f"{who} raised {value}")
         elif kind == "abandoned":
-            abandoned.append(f"{who} waited for another one, which has ended{value}")
+            abandoned.append(f"{who} waited for another rank, which has ended{value}")
         elif _STOPPED in log:
             places = re.findall(r'File "(.+)", line (\d+) in (\S+)', log.partition(_STOPPED)[2])
             where = next(
-                (f"in {name}, line {line}" for file, line, name in places if rank.is_job(file)), "in its start"
+                (f"in {name}, line {line}" for file, line, name in places if rank.is_job(file)), "still starting"
             )
             abandoned.append(f"{who} had not ended after {seconds:g} seconds: it was {where}")
         elif code is None:
             abandoned.append(f"{who} had not ended, and was stopped")
         else:
             how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-            died.append(f"{who} died ({how}) and said\n{log[-1500:].strip() or 'nothing'}")
+            died.append(f"{who} died ({how}) and printed\n{log[-1500:].strip() or 'nothing'}")
     if len(values) == len(ended):
         return values
     raise RanksError("\n".join(died or raised or abandoned))

@@ -25,7 +25,7 @@ _THIS_PACKAGE = os.path.dirname(__file__)
 
 
 class Surroundings(NamedTuple):
-    """What a new process inherits from the one that launched it. (The parent of a fork inherited it long before.)"""
+    """What a new process would inherit from the launching one. (A fork inherits it from the fork server instead.)"""
 
     directory: str
     environment: dict[str, str]
@@ -33,18 +33,18 @@ class Surroundings(NamedTuple):
 
 
 def main(folder: Path, here: Surroundings, rank: int, size: int, seconds: float) -> None:
-    """Run the job in `folder` as one rank of `size`, write what it returned or raised there, and end the process.
+    """Run the job in `folder` as one of `size` ranks, write its result or error there, and end the process.
 
     There are two deadlines. Once the ranks are connected, the job has `seconds`; after that, faulthandler prints where
-    every thread is and ends the process, even if it's stuck in C++. Connecting, and waiting in a collective, may take
-    as long as the launch itself waits, so that a slow start isn't mistaken for a job that hangs.
+    every thread is and ends the process, even if it's stuck in C++. Connecting, or waiting in a collective, may take
+    as long as the launch itself waits, so that a slow start isn't mistaken for a hanging job.
     """
     import faulthandler
 
     import torch.distributed as dist
 
     if hasattr(os, "setsid"):
-        os.setsid()  # a group of its own, which is ended as a whole
+        os.setsid()  # its own process group, which can be killed as a whole
     threading.Thread(target=_end_with_launcher, daemon=True).start()
     with open(folder / f"log-{rank}", "wb") as log:
         for stream in (1, 2):
@@ -55,7 +55,7 @@ def main(folder: Path, here: Surroundings, rank: int, size: int, seconds: float)
     sys.path[:] = here.path
     torch.set_num_threads(1)
     loopback = [name for _, name in socket.if_nameindex() if name.startswith("lo")]
-    if loopback:  # the machine's own host name need not resolve to an address that reaches it
+    if loopback:  # the machine's host name may not resolve to an address that reaches it
         os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback[0])
     nccl = torch.cuda.is_available() and torch.cuda.device_count() >= size
     device = torch.device("cuda", rank) if nccl else torch.device("cpu")
@@ -69,7 +69,7 @@ def main(folder: Path, here: Surroundings, rank: int, size: int, seconds: float)
         world_size=size,
         timeout=timedelta(seconds=START_SECONDS + seconds),
     )
-    # A rank that has nothing to say may be done before the others have connected to it, and they would call it lost.
+    # A rank that sends nothing may finish before the others have connected to it, and they would report it as lost.
     store.set(f"connected-{rank}", "1")
     store.wait([f"connected-{each}" for each in range(size)], timedelta(seconds=START_SECONDS + seconds))
     faulthandler.dump_traceback_later(seconds, exit=True)
@@ -78,12 +78,12 @@ def main(folder: Path, here: Surroundings, rank: int, size: int, seconds: float)
         fn, args = pickle.loads((folder / "job").read_bytes())
         result = ("returned", _on_cpu(fn(_RealGroup(rank, size, device), *args)))
     except BaseException as error:
-        # A lost connection means that another rank is gone. gloo reports it in errors without a class of their own.
+        # A lost connection means that another rank is gone. gloo's errors for that have no class of their own.
         lost = isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error))
         places = [frame for frame in traceback.extract_tb(error.__traceback__) if is_job(frame.filename)]
         where = f"\n    in {places[-1].name}, line {places[-1].lineno}: {places[-1].line}" if places else ""
         result = ("abandoned", where) if lost else ("raised", f"{type(error).__name__}: {error}{where}")
-    # Written under another name first: a result that exists is complete.
+    # Written under another name first, so that a result that exists is complete.
     with open(folder / f"part-{rank}", "wb") as file:
         import cloudpickle  # type: ignore[import-untyped, unused-ignore]
 
@@ -104,11 +104,11 @@ def wire_bytes() -> int | None:
     """Bytes that this process's network connections have delivered so far, as the kernel counts them.
 
     The difference before and after a collective is what it actually sent, including a few hundred bytes of headers.
-    None on systems other than Linux, which don't tell, and with NCCL, which has other ways to send.
+    None on systems other than Linux, which don't report it, and with NCCL, which doesn't rely on the network alone.
     """
     if not sys.platform.startswith("linux") or torch.distributed.get_backend() != "gloo":
         return None
-    torch.distributed.barrier()  # all that was sent before has arrived
+    torch.distributed.barrier()  # everything sent before has arrived
     total = 0
     for entry in os.scandir("/proc/self/fd"):
         with contextlib.suppress(OSError):
@@ -116,7 +116,7 @@ def wire_bytes() -> int | None:
                 with socket.socket(fileno=os.dup(int(entry.name))) as connection:
                     about = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 128)
                     total += struct.unpack_from("=Q", about, 120)[0]  # tcpi_bytes_acked, linux/tcp.h
-    torch.distributed.barrier()  # a rank that ends closes its connections, so none may end before all have counted
+    torch.distributed.barrier()  # a rank closes its connections when it ends, so all must have counted first
     return total
 
 
@@ -135,7 +135,7 @@ class _RealGroup(Group):
         elif what == "all_to_all":
             lengths = torch.tensor([len(part) for part in parts], device=self.device)
             theirs = torch.empty_like(lengths)
-            dist.all_to_all_single(theirs, lengths)  # how much will come
+            dist.all_to_all_single(theirs, lengths)  # how much to expect from each rank
             received = parts[0].new_empty(int(theirs.sum()), *parts[0].shape[1:])
             dist.all_to_all_single(received, torch.cat(parts), theirs.tolist(), lengths.tolist())
             got = list(torch.split(received, theirs.tolist()))
@@ -147,7 +147,7 @@ class _RealGroup(Group):
 
 
 def _end_with_launcher() -> None:
-    # However it ends. This process is the child of another, which does not tell.
+    # End this process when the launcher ends, however it ends. The fork server, its parent, doesn't pass that on.
     launcher = multiprocessing.parent_process()
     assert launcher is not None
     launcher.join()

@@ -15,13 +15,13 @@ from course_utils.ranks.group import Group, RanksError
 def simulate(fn: Callable[..., Any], size: int, *args: Any) -> list[Any]:
     """Run `fn(group, *args)` for each rank in a thread of this process, on the CPU, and return what each returned.
 
-    No rank waits forever: as soon as every rank has ended or is waiting, and they're waiting for different things, each
-    gets an error.
+    No rank waits forever: once every rank has ended or is waiting, but they aren't all in the same collective, each
+    waiting rank gets an error.
 
     Raises:
         ValueError: size is less than 1.
         RanksError: ranks called different collectives, or one ended while others waited for it.
-        Any error that `fn` raises on one of the ranks; that of the lowest rank, if several do.
+        Any error that `fn` raises on one of the ranks; if several raise one, the lowest rank's.
     """
     if size < 1:
         raise ValueError(f"simulate was given size={size}; expected 1 or more.")
@@ -32,11 +32,11 @@ def simulate(fn: Callable[..., Any], size: int, *args: Any) -> list[Any]:
             thread.start()
         for thread in threads:
             while thread.is_alive():
-                thread.join(0.1)  # in pieces, so that an interrupt gets through
+                thread.join(0.1)  # a little at a time, so that an interrupt gets through
     finally:
         world.stop("the run was stopped")
         for thread in threads:
-            if thread.is_alive() and thread.ident is not None:  # still computing: end it between two lines of Python
+            if thread.is_alive() and thread.ident is not None:  # still computing: raise an error in it
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
     errors = [world.errors[rank] for rank in sorted(world.errors)]
     # A rank's own error explains the RanksErrors of those that waited for it.
@@ -54,8 +54,8 @@ class _World:
         self.results: dict[int, Any] = {}
         self.errors: dict[int, BaseException] = {}
         self._meeting = threading.Condition()
-        self._given: dict[int, tuple[str, list[torch.Tensor]]] = {}  # by the ranks that wait
-        self._taken: list[list[torch.Tensor]] = []  # what was given at the last meeting, by rank
+        self._given: dict[int, tuple[str, list[torch.Tensor]]] = {}  # call and parts of each waiting rank
+        self._taken: list[list[torch.Tensor]] = []  # the parts of the last complete collective, by rank
         self._meetings = 0
         self._ended: set[int] = set()
         self._problem = ""
@@ -83,11 +83,11 @@ class _World:
                 self._meeting.wait()
             if self._meetings == meeting:
                 raise RanksError(self._problem)
-            # No later meeting can have replaced what was taken: it would need this rank.
+            # No later collective can have replaced `_taken`: it would need this rank.
             return [given[rank] for given in self._taken]
 
     def _look(self) -> None:
-        """Hand over the parts if all ranks are here. If they never will be, or differ in what they called, tell all."""
+        """Hand over the parts if all ranks are here; set an error if they never will be or called different things."""
         if self._problem or not self._given or len(self._given) + len(self._ended) < self.size:
             return
         calls = {rank: _call(what, parts[0]) for rank, (what, parts) in sorted(self._given.items())}
@@ -105,7 +105,7 @@ class _World:
 
 
 def _call(what: str, part: torch.Tensor) -> str:
-    """What a rank called, with the shape in which all ranks must agree. (In an all_to_all, every part has its own.)"""
+    """The collective that a rank called, with the shape on which all ranks must agree (except in an all_to_all)."""
     return what if what == "all_to_all" else f"{what} of {list(part.shape)}"
 
 
@@ -116,7 +116,7 @@ class _SimulatedGroup(Group):
 
     def _exchange(self, what: str, parts: list[torch.Tensor]) -> list[torch.Tensor]:
         to_others = sum(part.nbytes for rank, part in enumerate(parts) if rank != self.rank)
-        # The parts of an all_reduce are the whole vector; in a ring, only two n-ths of each go on to a neighbor.
+        # Each part of an all_reduce is the whole vector; a ring sends on only 2/size of it.
         self.sent += to_others * 2 / self.size if what == "all_reduce" else to_others
         # Copies, because the rank may go on to change what it gave.
         return self._world.meet(self.rank, what, [part.clone() for part in parts])

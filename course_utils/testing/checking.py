@@ -21,22 +21,25 @@ from course_utils.testing.probes import from_source
 from course_utils.testing.requirements import Case, Check, Outcome, Requirement, load, outcome
 from course_utils.testing.rubric import Failure, Line, Met, Rubric, score
 
-HIDDEN = "hidden"  # the folder of a class in which its own cases lie, one file for each exercise
-_OF_STUDENT = re.compile(r"\bstudent\.(\w+)")  # what a probe takes from the notebook
-SEED = 2_718_281  # of the global generators when a case begins: in a kernel and in the judge's sandbox alike
+HIDDEN = "hidden"  # the folder with a class's own cases, one file for each exercise
+_OF_STUDENT = re.compile(r"\bstudent\.(\w+)")  # the names that a probe takes from the notebook
+SEED = 2_718_281  # seeds the global generators before each case, in a kernel as in the judge's sandbox
 
 
 def check(name: str, *, hidden: bool = False) -> Rubric:
     """Test the exercise ``name`` and return its rubric, which a notebook displays.
 
-    The names are looked up where ``check`` is called. Nothing is defined there, and the random generators' states and
-    torch's settings are restored. ``hidden`` is for `nbgrader autograde`: the class's hidden cases count, too. They're
-    in a folder ``hidden`` above the working directory; without it only the visible cases count. Raises
-    FileNotFoundError if there's no such exercise.
+    The student's names are looked up in the caller's namespace. Nothing is defined there, and the random generators'
+    states and torch's settings are restored. With ``hidden``, which `nbgrader autograde` uses, the class's hidden cases
+    count too. They're in a folder ``hidden`` in the working directory or above it; without them, only the visible cases
+    count.
+
+    Raises:
+        FileNotFoundError: there's no such exercise.
     """
     rubric = _rubric(name, hidden, sys._getframe(1).f_globals)
     if os.environ.get("NBGRADER_EXECUTION") == "validate" and rubric.points < rubric.worth:
-        # Of an output Validate shows no more than what a cell writes to stderr.
+        # Validate shows only what a cell writes to stderr.
         print(f"{_title(name)}\n\n{rubric}", file=sys.stderr)
     return rubric
 
@@ -75,7 +78,7 @@ def _pairs(requirement: Requirement, names: Mapping[str, Any]) -> Iterator[tuple
 
 
 def tried(requirement: Requirement, cases: Sequence[Case], names: Mapping[str, Any]) -> Iterator[tuple[Outcome, str]]:
-    """The outcome of each of these cases of a requirement, with the call in words. ``names``: a notebook's."""
+    """The outcome of each of these cases of a requirement, with the call in words. ``names`` are the notebook's."""
     target = from_source(requirement.probe, requirement.target, names) if requirement.probe else None
     for case in cases:
         with settings_left_alone():
@@ -85,7 +88,7 @@ def tried(requirement: Requirement, cases: Sequence[Case], names: Mapping[str, A
 
 
 def _not_there(check: Check, names: Mapping[str, Any]) -> str:
-    """Why there is nothing to try yet, or nothing."""
+    """Why there is nothing to test yet, or "" if there is."""
     wanted: list[str] = []
     for requirement in check.requirements:
         wanted += _OF_STUDENT.findall(requirement.probe) if requirement.probe else [requirement.target]
@@ -93,14 +96,14 @@ def _not_there(check: Check, names: Mapping[str, Any]) -> str:
     if error := _syntax_error(wanted, names):
         return error
     if missing:
-        return f"`{missing[0]}` is not defined yet: run the cell above, and then this one again."
+        return f"`{missing[0]}` is not defined yet: run the cell above, then this one again."
     return ""
 
 
 def _syntax_error(wanted: Sequence[str], names: Mapping[str, Any]) -> str:
-    """The syntax error in the kernel's latest cell that defines one of these names, if any: their values are old then.
+    """A message if the latest cell that defines one of these names has a syntax error; otherwise "".
 
-    Without this, the rubric would be about the previous version.
+    The kernel still holds the previous version then, and the rubric would be about that one.
     """
     history = names.get("In")
     if not isinstance(history, list):
@@ -111,23 +114,23 @@ def _syntax_error(wanted: Sequence[str], names: Mapping[str, Any]) -> str:
         compile(cell, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)  # as IPython does
     except (SyntaxError, ValueError) as error:
         line = f" in line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-        return f"Python cannot read the cell above ({error.args[0]}{line}), so nothing in it is tried."
+        return f"Python cannot read the cell above ({error.args[0]}{line}), so nothing in it was tested."
     return ""
 
 
 def _hidden(name: str) -> Check | None:
-    """The class's own cases of an exercise, or None if there's no class here."""
+    """The class's own cases of an exercise, or None if they aren't on this machine."""
     for folder in (here := Path.cwd(), *here.parents):
         path = folder / HIDDEN / f"{name}.check"
         if path.is_file():
             return Check.unpack(path.read_bytes())
-    print("The class's own cases are not here: the points are for the cases that students see.")
+    print("The class's hidden cases are not on this machine: the points are for the visible cases only.")
     return None
 
 
 def seed_all(seed: int) -> None:
     """Seed the global generators of torch, NumPy and Python."""
-    # Not torch.manual_seed, which formats a traceback if there is no GPU: that takes longer than most cases.
+    # Not torch.manual_seed: without a GPU it formats a traceback, which takes longer than most cases.
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.manual_seed_all(seed)
@@ -149,7 +152,7 @@ def generators_left_alone() -> Iterator[None]:
 
 @contextlib.contextmanager
 def settings_left_alone() -> Iterator[None]:
-    """Restore torch's gradient mode, default dtype and number of threads, which an answer may have changed."""
+    """Restore torch's gradient mode, default dtype and number of threads afterwards; an answer may change them."""
     recording, dtype, threads = torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_num_threads()
     try:
         yield

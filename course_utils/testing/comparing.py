@@ -1,4 +1,4 @@
-"""Compare an observation with the reference's, by rules that are themselves plain data."""
+"""Compare an observation with the reference's, following rules that are themselves plain data."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import torch
 
 from course_utils.testing.plain import Opaque, Raised
 
-# Relative, of a number and a tenth of it of the largest in its tensor: about a hundred times the spacing of the dtype,
-# since two right answers may add in another order.
+# Relative to the number itself, plus a tenth as much relative to the largest number in its tensor. That's about a
+# hundred times the dtype's spacing, since two correct answers may add in a different order.
 _TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 1.6e-2}
 _OF_A_NUMBER = 1e-9  # a Python float is a float64,
-_OF_A_SINGLE = 1e-6  # unless it is what .item() or .tolist() made of a float32: two right answers round in other places
+_OF_A_SINGLE = 1e-6  # unless .item() or .tolist() made it from a float32: correct answers may round differently
 
 AT_MOST = "at most"
 BETWEEN = "between"
@@ -25,9 +25,9 @@ IGNORED = "ignored"
 
 @dataclass(frozen=True)
 class Difference:
-    """Where an outcome isn't what it should be: what came, what was expected, and which part of the whole this is.
+    """Where an outcome isn't what it should be: the actual and the expected value, and which part of the whole this is.
 
-    ``words`` replaces both if they wouldn't be clear: "shape: got [2, 3], expected [3, 2]".
+    ``words`` replaces both where they wouldn't be clear: "shape: got [2, 3], expected [3, 2]".
     """
 
     got: Any
@@ -40,12 +40,12 @@ class Difference:
 class Comparison:
     """How a requirement compares outcomes.
 
-    ``tolerance``: relative, instead of the dtype's default; 0 means exact. ``parts``: what of an observation
-    counts, of ``value``, ``error`` (whether one comes and which, and no value), ``mutated``, ``shares``, ``stride``,
-    ``offset``, ``requires_grad`` and so on. ``rules``: for
-    a key of the dict that a probe returns, another rule: a tolerance, ``AT_MOST`` (a number, at most the reference's),
-    ``BETWEEN`` (numbers within the pair that is expected), ``IGNORED``, or ``"as KEY"``: the same as under another key
-    of the same observation. The key "" stands for the whole value.
+    ``tolerance``: relative, instead of the dtype's default; 0 means exact. ``parts``: the parts of an observation that
+    count: ``value``, ``error`` (whether there is one, and its class; the value is then ignored), ``mutated``,
+    ``shares``, ``stride``, ``offset``, ``requires_grad`` and so on. ``rules``: a different rule for a key of the dict
+    that a probe returns: a tolerance, ``AT_MOST`` (at most the reference's number), ``BETWEEN`` (within the expected
+    pair of numbers), ``IGNORED``, or ``"as KEY"`` (equal to the value under another key of the same observation). The
+    key "" stands for the whole value.
     """
 
     tolerance: float | None = None
@@ -53,14 +53,14 @@ class Comparison:
     rules: dict[str, float | str] = field(default_factory=dict)
 
     def difference(self, got: dict[str, Any], want: dict[str, Any]) -> Difference | None:
-        """How one outcome differs from another, or None. An outcome has an entry for each part."""
+        """How one outcome differs from another, or None. An outcome is a dict with an entry for each part."""
         for part in self.parts:
             if part == "value":
                 found = self._values(got[part], want[part])
             elif part == "error":
                 found = self._errors(got, want)
             elif isinstance(want["value"], Raised):
-                # An error has no shape; what it did to the arguments counts all the same.
+                # After an error there is no shape to compare, but changes to the arguments still count.
                 found = compare(got[part], want[part], where=_PARTS[part]) if part == "mutated" else None
             else:
                 found = compare(got[part], want[part], where=_PARTS.get(part, part))
@@ -70,7 +70,7 @@ class Comparison:
 
     def _errors(self, got: dict[str, Any], want: dict[str, Any]) -> Difference | None:
         if want["error"] is not None:
-            # What came in its place is shown, not only that no error did.
+            # Show what was returned instead, not only that no error was raised.
             return compare(got["value"] if got["error"] is None else got["error"], want["error"])
         return None if got["error"] is None else Difference(got["error"], want["value"])
 
@@ -122,7 +122,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _between(got: Any, want: Any, where: str) -> Difference | None:
-    """``want``: a pair (low, high), or a list or dict of such pairs."""
+    """How ``got`` misses the range. ``want`` is a pair (low, high), or a list or dict of such pairs."""
     if isinstance(want, dict):
         if not isinstance(got, dict) or got.keys() != want.keys():
             return Difference(got, want, where)
@@ -140,10 +140,10 @@ def _between(got: Any, want: Any, where: str) -> Difference | None:
 def compare(got: Any, want: Any, tolerance: float | None = None, where: str = "") -> Difference | None:
     """How ``got`` differs from ``want``, or None if it doesn't.
 
-    Numbers are compared by value (128 is 128.0, and True isn't a number): integers exactly, others within a relative
-    ``tolerance``, by default one that suits the dtype. A tensor without dimensions counts as its number. Tensors must
-    have the same shape, dtype and device, lists and tuples the same length, dicts the same keys. Errors agree if the
-    one that came is of the expected class or a subclass.
+    Numbers are compared by value (128 equals 128.0, and True isn't a number): integers exactly, others within a
+    relative ``tolerance``, by default one that suits the dtype. A 0-dimensional tensor counts as its number. Tensors
+    must have the same shape, dtype and device, lists and tuples the same length, dicts the same keys. Errors agree if
+    the actual one is of the expected class or a subclass.
     """
     if isinstance(want, Raised):
         fine = isinstance(got, Raised) and want.kind in (got.kind, *got.classes)
@@ -160,7 +160,7 @@ def compare(got: Any, want: Any, tolerance: float | None = None, where: str = ""
         for number, (g, w) in enumerate(zip(got, want, strict=True), 1):
             inner = f"{where}, item {number}".lstrip(", ") if len(want) > 1 else where
             if found := compare(g, w, tolerance, inner):
-                # Short things are shown whole, long ones where they differ.
+                # Short values are shown whole, long ones where they differ.
                 return (
                     found
                     if len(want) > 4 or isinstance(w, (torch.Tensor, list, tuple, dict))
@@ -184,7 +184,7 @@ def _same_number(got: Any, want: complex, tolerance: float | None) -> bool:
         return False
     if got == want or (got != got and want != want):
         return True
-    if isinstance(want, int) and tolerance is None:  # a count is right or wrong
+    if isinstance(want, int) and tolerance is None:  # counts must match exactly
         return False
     relative = tolerance
     if relative is None:
@@ -193,12 +193,12 @@ def _same_number(got: Any, want: complex, tolerance: float | None) -> bool:
         if isinstance(want, complex) or isinstance(got, complex):
             return bool(abs(got - want) <= relative * abs(want))
         return math.isclose(got, want, rel_tol=relative)
-    except OverflowError:  # a whole number that no float can hold, a complex one whose magnitude none can
+    except OverflowError:  # an integer, or the magnitude of a complex number, that is too large for a float
         return False
 
 
 def _are_singles(a: complex, b: complex) -> bool:
-    """Whether two numbers have only a float32's digits. (So do two counts, but a count is right or wrong.)"""
+    """Whether both numbers are exactly representable in float32. (Counts may be too, but they must match exactly.)"""
     if not (isinstance(a, float) and isinstance(b, float)) or (a.is_integer() and b.is_integer()):
         return False
     with np.errstate(over="ignore"):
@@ -240,14 +240,14 @@ def _compare_tensors(got: Any, want: torch.Tensor, tolerance: float | None, wher
 
 
 def alike(got: dict[str, Any], mistaken: dict[str, Any], how: Comparison) -> bool:
-    """Whether an outcome is what a known mistake leads to. Errors must agree in their text, too, except for numbers."""
+    """Whether an outcome is what a known mistake leads to. The text of errors must agree too, except for numbers."""
     if "error" in how.parts and not isinstance(mistaken["value"], Raised):
         return how.difference(got, mistaken) is None
     mine, theirs = got["value"], mistaken["value"]
     if isinstance(mine, Opaque) or isinstance(theirs, Opaque):
         return isinstance(mine, Opaque) and isinstance(theirs, Opaque) and mine.what == theirs.what
     if isinstance(mine, Raised) and isinstance(theirs, Raised):
-        # As much of a mistake's message is kept as of a student's is compared.
+        # The stored message of a mistake is cut to the same length.
         return mine.kind == theirs.kind and _masked(mine.message[:200]) == _masked(theirs.message[:200])
     if BETWEEN in how.rules.values() or AT_MOST in how.rules.values():
         how = Comparison(how.tolerance, how.parts, {k: r for k, r in how.rules.items() if r not in (BETWEEN, AT_MOST)})
@@ -256,9 +256,9 @@ def alike(got: dict[str, Any], mistaken: dict[str, Any], how: Comparison) -> boo
 
 
 def _with_singles(value: Any) -> Any:
-    """A value in which a float64 tensor whose numbers have only a float32's digits is a float32 tensor.
+    """A value in which float64 tensors whose numbers are all exact in float32 have become float32 tensors.
 
-    A mistake may be to compute in float32, and its rounding depends on the machine.
+    A mistake may be to compute in float32, where rounding depends on the machine.
     """
     if isinstance(value, (list, tuple)):
         return type(value)(_with_singles(each) for each in value)

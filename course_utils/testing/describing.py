@@ -11,7 +11,7 @@ import torch
 
 from course_utils.testing.plain import Opaque, Raised
 
-_TEXT = 200  # characters of a text
+_TEXT = 200  # characters of a string that are shown
 _SHOWN = 8  # elements of a tensor, or items of a container, written out in a message
 
 
@@ -53,7 +53,7 @@ def _line(value: Any, as_text: Callable[[Any], str]) -> str:
     if isinstance(value, (int, float)):
         return as_text(value)
     if isinstance(value, (str, bytes)) and len(value) > _TEXT:
-        return repr(value[:_TEXT]) + "…"  # cut before it is spelled out: a value may have any size
+        return repr(value[:_TEXT]) + "…"  # cut before repr: a string may have any length
     text = repr(value)
     return text if len(text) <= _TEXT else text[:_TEXT] + "…"
 
@@ -78,7 +78,7 @@ def number(value: Any) -> str:
 
 
 def _shorter(text: str, value: float) -> str:
-    """1440000000.0 is 1.44e+09."""
+    """In scientific notation if that's shorter: 1440000000.0 becomes 1.44e+09."""
     short = f"{value:.6g}"
     return short if float(short) == value and "e" in short and len(short) < len(text) else text
 
@@ -99,7 +99,7 @@ def short_dtype(dtype: torch.dtype) -> str:
 
 
 def short_number(value: Any) -> str:
-    """Six digits of a fraction; whole numbers and anything else in full."""
+    """Non-integers to six significant digits; integers and anything else in full."""
     if isinstance(value, float):
         return _shorter(repr(value), value) if value.is_integer() else f"{value:.6g}"
     return repr(value)

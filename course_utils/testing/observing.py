@@ -18,7 +18,7 @@ from course_utils.testing.plain import Raised, copied, first_opaque, freeze, sto
 
 _OUTPUT_LIMIT = 20_000  # characters of printed output kept per observation
 _THIS_PACKAGE = os.path.dirname(__file__)
-_NOT_THEIRS = (_THIS_PACKAGE, os.path.join(os.path.dirname(_THIS_PACKAGE), "ranks"))  # calls a student's function
+_NOT_THEIRS = (_THIS_PACKAGE, os.path.join(os.path.dirname(_THIS_PACKAGE), "ranks"))  # these call students' functions
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Observation:
     ``shares``: the arguments whose storage the result shares, as positions (0, 1, …) or keyword names.
     ``mutated``: the arguments that the call changed in place, named the same way.
     ``printed``: what the call wrote to stdout and stderr.
-    ``shape``, ``stride``, ``offset``, ``dtype``, ``device``, ``requires_grad``: those of the result if it's a tensor,
-    otherwise None. The offset and strides count elements.
+    ``shape``, ``stride``, ``offset``, ``dtype``, ``device``, ``requires_grad``: the result's, if it's a tensor,
+    otherwise None. Offset and strides are in elements.
     """
 
     call: str
@@ -50,13 +50,13 @@ class Observation:
 
 
 class Printed(io.StringIO):
-    """What code prints, kept; otherwise like a kernel's stream, which has an encoding, a name and a descriptor."""
+    """Collects what code prints. Like a kernel's stream, it has an encoding, a name and a file descriptor."""
 
     encoding = "UTF-8"
     name = "<stdout>"
 
     def fileno(self) -> int:
-        """The process's own output."""
+        """The file descriptor of the process's real output."""
         return 1
 
     def close(self) -> None:
@@ -67,14 +67,16 @@ def observe(target: Callable[..., Any], *args: Any, **kwargs: Any) -> Observatio
     """Call ``target`` with copies of the arguments and report what happened.
 
     Arguments must be plain data: numbers, strings, dtypes, tensors, and lists, tuples or dicts of them. A test that
-    needs more (a model, a function) builds it inside a probe. Raises TypeError for anything else, because that's an
-    error in the test, not the student's.
+    needs more (a model, a function) builds it inside a probe.
+
+    Raises:
+        TypeError: an argument isn't plain data. (That's an error in the test, not the student's.)
     """
     given = [(i, a) for i, a in enumerate(args)] + list(kwargs.items())
     for label, argument in given:
         if odd := first_opaque(freeze(argument)):
             raise TypeError(f"argument {label!r} of observe holds {odd}; pass plain data or use a probe")
-    copies: dict[int, torch.UntypedStorage] = {}  # one for all arguments, so that two views of one storage stay that
+    copies: dict[int, torch.UntypedStorage] = {}  # shared by all arguments, so that views of one storage stay together
     return witness(target, [copied(a, copies) for a in args], {name: copied(a, copies) for name, a in kwargs.items()})
 
 
@@ -82,8 +84,8 @@ def witness(target: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
     """Like :func:`observe`, but with the arguments themselves instead of copies."""
     passed: dict[int | str, Any] = dict(enumerate(args)) | dict(kwargs)
     before = {label: freeze(argument) for label, argument in passed.items()}
-    # Taken before the call and kept through it. The call may give an argument another storage (set_, resize_) or drop
-    # it from its list, and a result that is a view of the first storage shares the argument's memory all the same.
+    # Taken before the call and kept during it. The call may give an argument another storage (set_, resize_) or drop
+    # it from its list, yet a result that is a view of the original storage still shares the argument's memory.
     storages = {label: [storage_key(t) for t in tensors(argument)] for label, argument in passed.items()}
     call = f"{function_name(target)}({', '.join(argument_prefix(label) + describe(before[label]) for label in before)})"
 
@@ -95,7 +97,7 @@ def witness(target: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
             result = target(*args, **kwargs)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # SystemExit and its like must not end the grading of a notebook
+        except BaseException as error:  # not even SystemExit may end the grading of a notebook
             raised = error
     text = printed.getvalue()[:_OUTPUT_LIMIT]
     if text:
@@ -124,12 +126,12 @@ def witness(target: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
 
 def _raised(error: BaseException) -> Raised:
     # The last frame that belongs neither to a library nor to this package holds the student's line. A cell's code has
-    # no file; its frames carry a name such as <ipython-input-…> or <tensor_bytes>.
+    # no file; its frames have a name such as <ipython-input-…> or <tensor_bytes>.
     line = ""
     for frame in traceback.extract_tb(error.__traceback__):
         ours = os.path.dirname(frame.filename) in _NOT_THEIRS or frame.filename.startswith("<probe")
         if "site-packages" not in frame.filename and not ours:
             line = frame.line or line
-    message = str(error).split("\nException raised from")[0]  # what follows are addresses in C++
+    message = str(error).split("\nException raised from")[0]  # a C++ stack trace follows
     classes = tuple(each.__name__ for each in type(error).__mro__[:20])
     return Raised(type(error).__name__, message[:2000], line[:200], classes)

@@ -1,7 +1,7 @@
 """The parts of a check: requirements, each with cases, and known mistakes. All of it is plain data.
 
-The build makes it from the exercise's own file and its reference (:mod:`autograder.authoring`). Here it's only read;
-nothing in it computes an answer.
+The build makes a check from the exercise's own file and its reference (:mod:`autograder.authoring`). This module only
+reads it; nothing here computes an answer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from course_utils.testing.observing import Observation
 from course_utils.testing.plain import Raised
 
 _VERSION = 1
-_LIMIT = 2**24  # bytes of a check, unpacked: a damaged file must not fill the memory
+_LIMIT = 2**24  # bytes of a decompressed check: a damaged file must not fill the memory
 
 Outcome = dict[str, Any]  # the parts of an observation that are compared
 
@@ -29,8 +29,8 @@ Outcome = dict[str, Any]  # the parts of an observation that are compared
 class Case:
     """One input, and what the reference does with it.
 
-    ``says``: the call in words, if a probe's arguments would mean nothing to a student. ``mistakes``: what each
-    known mistake does with the input, by its number, where that differs from what's expected.
+    ``says``: the call in words, for a probe whose arguments would mean nothing to a student. ``mistakes``: by the
+    number of each known mistake, what it does with the input, if that differs from the expected outcome.
     """
 
     args: tuple[Any, ...]
@@ -42,10 +42,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Requirement:
-    """One promise of the statement: its points, the cases that test it, and how outcomes are compared.
+    """One requirement of the statement: its points, the cases that test it, and how outcomes are compared.
 
-    ``probe``: the source of the function that makes the observation, ``target`` its name; without one the student's
-    own function is called. ``hint``: the advice if no known mistake explains what came.
+    ``probe``: the source of the function that makes the observation, ``target`` its name; without a probe the student's
+    own function is called. ``hint``: the advice if no known mistake explains the outcome.
     """
 
     text: str
@@ -61,8 +61,8 @@ class Requirement:
 class Check:
     """The check of one exercise. ``mistakes`` are sentences; cases refer to them by number.
 
-    ``made_from`` is a digest of the exercise's file and its reference; if it differs from theirs, the check is out of
-    date.
+    ``made_from`` is a digest of the exercise's file and its reference; if the digest of the current ones differs, the
+    check is out of date.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Check:
 
     @property
     def points(self) -> float:
-        """What the exercise is worth."""
+        """The points that the exercise is worth."""
         return sum(requirement.points for requirement in self.requirements)
 
     def pack(self) -> bytes:
@@ -82,14 +82,14 @@ class Check:
 
     @staticmethod
     def unpack(data: bytes) -> Check:
-        """From bytes. Raises WireError for anything else."""
+        """The check in bytes that `pack` made. Raises WireError for anything else."""
         try:
             head, _, rest = data.partition(b"\n")
             made_from = json.loads(head)["made_from"]
             unpacker = zlib.decompressobj()
             content = unpacker.decompress(rest, _LIMIT)
             if not unpacker.eof:
-                raise ValueError("it is cut short, or too large")
+                raise ValueError("it was cut short, or is too large")
             version, name, mistakes, requirements = wire.unpack(content)
             if version != _VERSION:
                 raise ValueError(f"version {version!r}")
@@ -120,7 +120,7 @@ def outcome(seen: Observation, comparison: Comparison) -> Outcome:
     """The parts of an observation that are compared. Its ``error`` is the error itself, or None."""
     found = {part: getattr(seen, part) for part in {*comparison.parts, "value"}}
     if "error" in found:
-        # An answer that *returns* an error, and so has none to report, must not pass for both.
+        # An answer that *returns* an error instead of raising it must not pass as having raised it.
         found["error"] = seen.value if seen.error is not None or isinstance(seen.value, Raised) else None
     return found
 
@@ -129,8 +129,11 @@ def outcome(seen: Observation, comparison: Comparison) -> Outcome:
 def load(name: str) -> Check:
     """The check of an exercise as students have it, with the visible cases.
 
-    That of a class's own exercise may be beside the notebook, in ``checks/``. Raises FileNotFoundError if there's none,
-    WireError if it's damaged.
+    The check of a class's own exercise may be beside the notebook, in ``checks/``.
+
+    Raises:
+        FileNotFoundError: there is no such check.
+        WireError: the file is damaged.
     """
     beside = Path("checks", f"{name}.check")
     packaged = resources.files("course_utils").joinpath("checks", f"{name}.check")

@@ -1,6 +1,6 @@
-"""What a check says: each requirement with ✓, ✗ or "not tried yet", and for one ✗ what came, what was expected, advice.
+"""A check's result: each requirement with ✓, ✗ or "not tried yet", and for one ✗ the details and advice.
 
-`score` is the one place where outcomes become points. A kernel, nbgrader and the isolated judge use it alike.
+`score` is the only place where outcomes become points. A kernel, nbgrader and the isolated judge all use it.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Line:
 
     @property
     def earned(self) -> float:
-        """Its points, or 0."""
+        """Its points if it's met, otherwise 0."""
         return self.points if self.met is Met.YES else 0.0
 
 
 @dataclass(frozen=True)
 class Failure:
-    """The one case that's shown: the call, the part that's compared, both values in words, and advice."""
+    """The one failing case that's shown: the call, the part that differs, both values in words, and advice."""
 
     call: str
     where: str = ""
@@ -53,7 +53,7 @@ class Failure:
     advice: str = ""
 
     def __str__(self) -> str:
-        # What came is indented by four, advice by two: so a page can tell one from the other.
+        # The values are indented by four spaces, advice by two, so that a page can tell them apart.
         lines = [self.call] if self.call else []
         if self.where:
             lines.append(f"    {self.where}")
@@ -68,9 +68,9 @@ def _indented(text: str) -> str:
 
 @dataclass(frozen=True)
 class Rubric:
-    """A check's result. ``mistake``: the sentence for the known mistake that explains what came, or None.
+    """A check's result. ``mistake``: the sentence for the known mistake that explains the outcomes, or None.
 
-    ``with_hidden``: the hidden cases were tried as well.
+    ``with_hidden``: whether the hidden cases were tested as well.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Rubric:
         return sum(line.points for line in self.lines)
 
     def in_full(self, check: Check, agree: Sequence[bool]) -> Rubric:
-        """The same after the hidden cases. ``agree``: for each requirement, whether its hidden cases agree, too."""
+        """This rubric after the hidden cases. ``agree``: for each requirement, whether its hidden cases pass."""
         lines = tuple(
             replace(line, met=Met.HIDDEN) if line.met is Met.YES and not all_agree else line
             for line, all_agree in zip(self.lines, agree, strict=True)
@@ -106,13 +106,13 @@ class Rubric:
         return "\n".join([*lines, *(["", str(self.failure)] if self.failure else [])])
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        # nbgrader takes a number at the end of a test cell as its points, so plain text is a number and nothing else.
+        # nbgrader takes a test cell's last output as its points, so the plain text is a number and nothing else.
         return {"text/plain": repr(float(self.points)), "text/html": self._html()}
 
     def _html(self) -> str:
         title = f"{html.escape(self.name)}: {self.points:g} of {self.worth:g} points"
         if self.points == self.worth and not self.with_hidden:
-            title += ", as far as the cases go that you can see. Grading tries others too."
+            title += " on the cases that you can see. Grading tries others too."
         rows = [f'<div style="grid-column:1/4;opacity:.75;padding-bottom:4px">{title}</div>']
         for line in self.lines:
             color = _COLORS.get(line.met, "inherit")
@@ -137,7 +137,7 @@ class Rubric:
         return f'<div class="course-check">{"".join(parts)}</div>'
 
 
-# Those of JupyterLab's theme where there is one, for it knows light from dark; the signs differ without colors too.
+# The colors of JupyterLab's theme, if there is one, since they fit light and dark mode. The signs differ without color.
 _COLORS = {
     Met.YES: "var(--jp-success-color1, #2a8f47)",
     Met.NO: "var(--jp-error-color1, #d1242f)",
@@ -145,12 +145,14 @@ _COLORS = {
 }
 _WORDS = {Met.NOT_TRIED: "not tried yet", Met.HIDDEN: "not on inputs that are not shown"}
 _STUB = Failure("", advice="Write your code above, instead of `raise NotImplementedError()`; then run both cells.")
-Tried = tuple[Requirement, Case, Outcome, str]  # with the call in words
+Tried = tuple[Requirement, Case, Outcome, str]  # the text is the call in words
 
 
 def score(check: Check, outcomes: Mapping[int, Sequence[tuple[Outcome, str]]]) -> Rubric:
-    """The rubric of a check. ``outcomes``: for each requirement, by its number, what came in each of its cases, with
-    the call in words."""
+    """The rubric of a check.
+
+    ``outcomes`` maps a requirement's number to the outcome of each of its cases, with the call in words.
+    """
     tried: list[Tried] = []
     lines: list[Line] = []
     for number, requirement in enumerate(check.requirements):
@@ -194,11 +196,12 @@ def _shows(tried: Tried, mistake: int) -> bool:
 
 
 def name_mistake(check: Check, tried: Sequence[Tried]) -> int | None:
-    """The known mistake that explains what came, judged over all cases together.
+    """The number of the known mistake that explains the outcomes, judged over all cases together; or None.
 
-    It's one that does the same in every case, including those that pass. Otherwise, since there may be two mistakes at
-    once, it's the one that explains most of the failing cases, if it explains at least half of them and would fail in
-    none that passes. The first case alone would name the wrong one as often as not, since two mistakes may agree there.
+    Preferably it's one that leads to the same outcome in every case, including those that pass. Otherwise, since there
+    may be two mistakes at once, it's the one that explains most of the failing cases, provided that it explains at
+    least half of them and wouldn't fail any that passes. The first case alone would often name the wrong one, since two
+    mistakes may agree there.
     """
     failing = [each for each in tried if _difference(each) is not None]
     best, explained = None, 0
@@ -219,8 +222,8 @@ def _failure(tried: Tried, sentence: str | None) -> Failure:
     assert found is not None
     advice = sentence or requirement.hint
     if isinstance(found.got, Raised):
-        # An error of theirs says what is wrong better than a guess at its cause.
-        wanted = "no error" if isinstance(found.want, dict) else expected(found)  # of a probe's keys some may not count
+        # The student's own error explains what is wrong better than a guess at its cause.
+        wanted = "no error" if isinstance(found.want, dict) else expected(found)  # some of a probe's keys may not count
         return Failure(call, found.where, describe(found.got), wanted, sentence or "")
     if found.words:
         return Failure(call, f"{found.where}: {found.words}", advice=advice)

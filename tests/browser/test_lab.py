@@ -117,7 +117,7 @@ def test_a_lecture_names_the_mistake_and_accepts_the_answer(lab: Lab, page: Page
     assert re.search(r"got\s+\d+\s+expected\s+\d+", message)
     answer("x.numel() * (dtype or x.dtype).itemsize")
     output.get_by_text("✓ tensor_bytes: 1 point on the visible checks; 1 of 6 exercises done.").wait_for(timeout=WAIT)
-    assert "✗" not in output.inner_text() and "as far as the cases go" in output.inner_text()
+    assert "✗" not in output.inner_text() and "on the cases that you can see" in output.inner_text()
 
 
 def test_the_panel_follows_the_checks_survives_a_restart_and_leads_to_what_is_next(lab: Lab, page: Page) -> None:

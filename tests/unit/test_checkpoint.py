@@ -112,7 +112,7 @@ def test_a_full_disk_leaves_the_old_checkpoint(path: Path, room: int, monkeypatc
     plain_open = Path.open
     monkeypatch.setattr(Path, "open", lambda self, mode: Disk(plain_open(self, mode), room))
     with pytest.raises(
-        OSError, match=r"step 9 was not written \(No space left .*the one before is still there"
+        OSError, match=r"step 9 was not written \(No space left .*the previous one is still there"
     ) as caught:
         save(path, run, 9)
     monkeypatch.undo()
@@ -226,12 +226,12 @@ def test_another_optimizer_is_refused(path: Path) -> None:
     model = new_run(0)[0]
     parameters = list(model.parameters())
     groups = torch.optim.AdamW([{"params": parameters[:2]}, {"params": parameters[2:]}])
-    assert_refused(path, (model, groups, torch.Generator()), r"groups hold \[6\] parameters, here they hold \[2, 4\]")
+    assert_refused(path, (model, groups, torch.Generator()), r"groups hold \[6\] parameters; here they hold \[2, 4\]")
 
 
 def test_a_generator_of_the_file_that_is_not_given_is_refused_by_name(path: Path) -> None:
     model, optimizer, _ = new_run(0)
-    with pytest.raises(CheckpointError, match=r"holds the generators \['data'\], given were \[\]"):
+    with pytest.raises(CheckpointError, match=r"holds the generators \['data'\], but you gave \[\]"):
         load_checkpoint(path, model=model, optimizer=optimizer)
 
 

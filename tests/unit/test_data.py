@@ -100,7 +100,7 @@ BROKEN = {
     "raw bytes": (lambda p: ids(1_000).astype(np.uint16).tofile(p), "raw bytes from tofile"),
     "empty": (lambda p: p.write_bytes(b""), "does not start like a .npy file"),
     "half a header": (lambda p: p.write_bytes(p.read_bytes()[:40]), "damaged header"),
-    "big-endian": (lambda p: np.save(p, ids(9).astype(">u2")), "holds >u2: the bytes of each number in the other"),
+    "big-endian": (lambda p: np.save(p, ids(9).astype(">u2")), "holds >u2, in the opposite byte order"),
     "int64": (lambda p: np.save(p, ids(9)), "holds <i8; expected <u2, which 50,257 ids take"),
     "signed": (lambda p: np.save(p, ids(9).astype(np.int16)), "holds <i2; expected <u2"),
     "a matrix": (lambda p: np.save(p, ids(9).astype(np.uint16)[None]), r"shape \(1, 9\); expected one dimension"),

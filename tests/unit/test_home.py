@@ -124,7 +124,7 @@ def test_where_it_cannot_be_written_it_says_why(
     lecture(tmp_path)
     (tmp_path / home.PAGE).mkdir()
     assert run(tmp_path, monkeypatch) == 1
-    assert "The page of lectures could not be written: " in capsys.readouterr().err
+    assert "The lectures' home page could not be written: " in capsys.readouterr().err
 
 
 def test_every_lecture_of_the_course_has_a_question_a_time_and_exercises() -> None:

@@ -98,7 +98,7 @@ def test_a_broken_file_is_named_left_alone_and_stops_no_lecture(
     before = content.encode(errors="surrogateescape")
     file.write_bytes(before)
     reconcile("x", 1, 2, "B")
-    assert "Your guess is not kept" in capsys.readouterr().out and file.read_bytes() == before
+    assert "Your guess could not be saved" in capsys.readouterr().out and file.read_bytes() == before
     with pytest.raises(ValueError, match="Move it away to start again"):
         calibration()
 
@@ -121,7 +121,7 @@ def test_calibration_counts_and_draws_what_was_kept(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     calibration()
-    assert "Guesses kept so far: 0." in capsys.readouterr().out
+    assert "Guesses saved so far: 0." in capsys.readouterr().out
     guesses = [1000, 1000, 300, 300, 300, 150, 150, 100, 60, 60]
     for i, guess in enumerate(guesses):
         reconcile(f"x{i}", guess, 100, "B")

@@ -189,9 +189,9 @@ def test_a_file_that_cannot_be_written_is_reported_and_the_panel_goes_on(
 ) -> None:
     monkeypatch.setenv(FILE_VARIABLE, str(folder / "missing" / "progress.json"))
     setup, _, passing, _, failing = run(folder, SETUP, RIGHT, TESTS[0], WRONG, TESTS[0])
-    assert "This is not kept: [Errno 2]" in shown(passing)[0]["text/html"]
+    assert "This could not be saved: [Errno 2]" in shown(passing)[0]["text/html"]
     assert "1 of 2 exercises done" in shown(passing)[0]["text/html"]
-    assert any("This is not kept" in output.get("text", "") for output in failing.outputs)
+    assert any("This could not be saved" in output.get("text", "") for output in failing.outputs)
     assert shown(setup)[0]["text/plain"].startswith("✗○ 0 of 2")
 
 
@@ -272,8 +272,8 @@ def test_a_file_that_cannot_be_read_is_left_alone(folder: Path) -> None:
     path = folder.parent / "progress.json"
     path.mkdir()  # root may read any file, but no folder is one
     setup, _, passing = run(folder, SETUP, RIGHT, TESTS[0])
-    assert "What you did before cannot be read" in shown(setup)[0]["text/html"]
-    assert "This is not kept" in shown(passing)[0]["text/plain"] and path.is_dir()
+    assert "Your earlier progress cannot be read" in shown(setup)[0]["text/html"]
+    assert "This could not be saved" in shown(passing)[0]["text/plain"] and path.is_dir()
 
 
 def test_a_check_is_recognized_by_its_id_and_without_one_by_its_source(folder: Path) -> None:

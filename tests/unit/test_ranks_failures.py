@@ -114,9 +114,9 @@ def computes_for_ever(group: Group) -> None:
 
 REAL = {
     raises: r"^rank 1 of 2 raised ZeroDivisionError: a bad day\n    in raises, line \d+: raise ZeroDivisionError",
-    dies: r"^rank 1 of 2 died \(SIGKILL\) and said\nnothing$",
-    exits: r"^rank 1 of 2 died \(exit code 7\) and said\nnothing left to do$",
-    returns_early: r"^rank 0 of 2 waited for another one, which has ended\n    in returns_early, line \d+: group.all",
+    dies: r"^rank 1 of 2 died \(SIGKILL\) and printed\nnothing$",
+    exits: r"^rank 1 of 2 died \(exit code 7\) and printed\nnothing left to do$",
+    returns_early: r"^rank 0 of 2 waited for another rank, which has ended\n    in returns_early, line \d+: group.all",
     hangs: r"rank 1 of 2 had not ended after 4 seconds: it was in hangs, line \d+",
     computes_for_ever: r"rank 0 of 2 had not ended after 4 seconds: it was in computes_for_ever, line \d+",
 }

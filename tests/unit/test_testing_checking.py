@@ -120,7 +120,7 @@ def test_hidden_cases_are_those_of_the_class_above_the_working_directory(
     monkeypatch.chdir(below)
     line = f"check({NAME!r}, hidden=True)"
     assert run(notebook(only_matrices), line).points == 2
-    assert "class's own cases are not here" in capsys.readouterr().out
+    assert "class's hidden cases are not on this machine" in capsys.readouterr().out
     visible = load(NAME)
     case = Case(((5, 5, 2, 3), (3, 4)), {}, {"value": 25 * 48, "mutated": []})
     empty = [Requirement(r.text, r.points, r.target, r.probe, r.comparison, r.hint, ()) for r in visible.requirements]
