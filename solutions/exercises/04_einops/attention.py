@@ -55,7 +55,7 @@ query = torch.tensor([[2 * math.log(3), 0.0, 0.0, 0.0]])
 two, three = column(4.0, 8.0), torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
 
 exercise.requirement(
-    "each query gets the average of the values, with weights softmax(query · keys / √e)",
+    "each query gets the average of the values, weighted by softmax(query · keys / √e)",
     points=0.75,
     parts=["value"],
     visible=[
@@ -81,7 +81,7 @@ exercise.requirement(
     domain=problems(causal=False, lengths=(1, 5)),
 )  # fmt: skip
 exercise.requirement(
-    "if causal, a query sees the keys up to its own position; if there are fewer queries than keys, they have the last positions",
+    "if causal is true, a query sees only the keys up to its own position; if there are fewer queries than keys, the queries are at the last positions",
     points=1,
     parts=["value"],
     visible=[given(ones, keys, values, True), given(ones[:1], keys, values, True), given(ones[:2], keys, values, True)],
@@ -97,7 +97,7 @@ exercise.requirement(
 )
 large = column(-1e5, 1.0)
 exercise.requirement(
-    "scores may be large, even those of the future",
+    "scores may be large, including those that the mask hides",
     points=0.5,
     parts=["value"],
     visible=[
@@ -114,13 +114,13 @@ exercise.requirement(
     hint="A hidden key has a weight of exactly 0. Is there a finite score for which softmax gives that, whatever the others are?",
 )
 exercise.requirement(
-    "device and dtype are those of q, gradients flow back to q, k and v, and none of them changes",
+    "the result has the device and dtype of q, gradients flow back to q, k and v, and none of the three changes",
     points=0.75,
     probe=ways,
     visible=[
-        given(ones, keys, values, True, says="attention(q, k, v, causal=True), with q, k and v on meta and on the CPU"),
+        given(ones, keys, values, True, says="attention(q, k, v, causal=True), with q, k and v on the meta device and on the CPU"),
         given(query.bfloat16(), pair.bfloat16(), two.bfloat16(), True,
-              says="attention(q, k, v, causal=True), with q, k and v of bfloat16"),
+              says="attention(q, k, v, causal=True), with q, k and v in bfloat16"),
     ],
     edges={
         "not causal": given(query, pair, two, False),
@@ -134,11 +134,11 @@ exercise.requirement(
 
 masked = "may_look = torch.ones(t, s, dtype=torch.bool, device=q.device).tril(diagonal=s - t)"
 root = "math.sqrt(q.shape[-1])"
-top_left = "The queries have the last positions: query i is at i + s - t, and the newest one sees all keys."
+top_left = "The queries are at the last positions: query i is at position i + s - t, so the newest one sees all keys."
 leaks = "Your code shows each query the future and hides the past."
-finite = "A finite number doesn't hide a score: a real score can be even smaller, and then the query sees the future."
-other_length = "That's the square root of the wrong size: e is the length of a query."
-another_dtype = "The result must have the dtype of q: one of your steps changes it."
+finite = "A finite number doesn't reliably hide a key: a real score can be even smaller, and the query would see the future."
+other_length = "Your code takes the square root of the wrong size: e is the length of a query."
+another_dtype = "The result must have the dtype of q, but one of your steps changes the dtype."
 no_way_back = "Gradients can't flow back: detach and no_grad cut the graph."
 exercise.mistake("The scores aren't scaled: divide them by the square root of e.", f"/ {root} → ")
 exercise.mistake("Your code divides by e, not by its square root.", f"{root} → q.shape[-1]")
@@ -151,39 +151,39 @@ exercise.mistake("Softmax is missing: the weights of a query must add up to 1.",
 exercise.mistake(
     "You took softmax along the wrong dimension: each query's weights, over all keys, must add up to 1.", "softmax(dim=-1) → softmax(dim=-2)"
 )
-exercise.mistake("The future isn't masked: with causal=True a query sees keys up to its own position.", "if causal → if False")
-exercise.mistake("The future is masked although causal is False.", "if causal → if True")
+exercise.mistake("Your code doesn't mask the future: with causal=True, a query sees only the keys up to its own position.", "if causal → if False")
+exercise.mistake("Your code masks the future even when causal is False.", "if causal → if True")
 exercise.mistake(leaks, "~may_look → may_look")
 exercise.mistake(
-    "A score of 0 doesn't give a weight of 0, because exp(0) is 1: a key that must not be seen needs the score -inf.", "-torch.inf → 0"
+    "A score of 0 doesn't give a weight of 0, because exp(0) is 1: a key that the query may not see needs a score of -inf.", "-torch.inf → 0"
 )
 exercise.mistake(
-    "The mask comes too late: after softmax, the remaining weights add up to less than 1.",
+    "You apply the mask too late: after softmax, the weights that remain add up to less than 1.",
     "scores = scores.masked_fill(~may_look, -torch.inf) → pass",
     "scores.softmax(dim=-1) → (scores.softmax(dim=-1) * may_look if causal else scores.softmax(dim=-1))",
 )
-exercise.mistake("A query may see its own position, too; your mask hides it.", "(diagonal=s - t) → (diagonal=s - t - 1)")
+exercise.mistake("Your mask hides a query's own position, which the query may see.", "(diagonal=s - t) → (diagonal=s - t - 1)")
 exercise.mistake(top_left, "(diagonal=s - t) → ()")
 exercise.mistake(top_left, "(diagonal=s - t) → (diagonal=t - s)")
-exercise.mistake("0 · inf is NaN: replace the hidden scores by -inf instead of multiplying and adding.",
+exercise.mistake("0 · inf is NaN: replace the hidden scores with -inf instead of multiplying and adding.",
                  "scores.masked_fill(~may_look, -torch.inf) → scores + ~may_look * -torch.inf")  # fmt: skip
 exercise.mistake(finite, "-torch.inf → -1e9")
 exercise.mistake(finite, "-torch.inf → -1e4")
 exercise.mistake(
-    "exp overflows for large scores, and inf / inf is NaN; softmax avoids that.",
+    "exp overflows for large scores, and inf / inf is NaN; softmax avoids the overflow.",
     "scores.softmax(dim=-1) → (scores.exp() / scores.exp().sum(dim=-1, keepdim=True))",
 )
 exercise.mistake(
-    "A mask that you make is on the CPU unless you give a device: make it on the device of q.", ", device=q.device → "
+    "A mask that you create is on the CPU unless you specify a device: create it on the device of q.", ", device=q.device → "
 )
-exercise.mistake("Your code writes into q, which is the caller's.", f"/ {root} → ", f"scores = einsum(q, k, → q /= {root}; scores = einsum(q, k,")
+exercise.mistake("Your code writes to q, which belongs to the caller.", f"/ {root} → ", f"scores = einsum(q, k, → q /= {root}; scores = einsum(q, k,")
 exercise.mistake(no_way_back, "einsum(q, k, → einsum(q.detach(), k.detach(),")
 exercise.mistake(no_way_back, "scores.softmax(dim=-1) → scores.softmax(dim=-1).detach()")
 exercise.mistake(another_dtype, "einsum(q, k, → einsum(q.float(), k.float(),", "-1), v, → -1), v.float(),")  # fmt: skip
-exercise.mistake("Your softmax has a different dtype than v.", "softmax(dim=-1) → softmax(dim=-1, dtype=torch.float32)")
+exercise.mistake("Your softmax returns weights whose dtype differs from that of v.", "softmax(dim=-1) → softmax(dim=-1, dtype=torch.float32)")
 
 # %% mistake: PyTorch with is_causal
-# says: The queries have the last positions: query i is at i + s - t, and the newest one sees all keys.
+# says: The queries are at the last positions: query i is at position i + s - t, so the newest one sees all keys.
 def attention(q, k, v, causal):
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
@@ -197,7 +197,7 @@ def attention(q, k, v, causal):
     return scores.softmax(-1) @ v
 
 # %% mistake: the wrong way round
-# says: You mask when causal is False, and not when it is True.
+# says: Your code masks the future when causal is False, and not when it is True.
 def attention(q, k, v, causal):
     scores = q @ k.mT / math.sqrt(q.shape[-1])
     if not causal:
@@ -215,7 +215,7 @@ def attention(q, k, v, causal):
     return scores.softmax(-1) @ v
 
 # %% mistake: masked after softmax, then divided by what is left
-# says: A large score of the future went into softmax, which left 0 for the past: mask before softmax.
+# says: A large score in the future takes all of the weight in softmax and leaves 0 for the past: mask before softmax.
 def attention(q, k, v, causal):
     weights = (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1)
     if causal:

@@ -98,7 +98,7 @@ exercise.requirement(
     domain=fitting(),
 )
 exercise.requirement(
-    "a number requires that size (otherwise ValueError) and isn't added to the dictionary",
+    "a number requires exactly that size, or else raises a ValueError, and it isn't added to the dictionary",
     points=0.25,
     parts=["value"],
     visible=[given("b 12 d", (2, 12, 4), {}), given("b 5", (2, 3), {}), given("b 5", (2, 1), {})],
@@ -134,10 +134,10 @@ exercise.requirement(
         "a name twice": given("... t t", (5, 3, 3), {}),
     },
     domain=fitting(dots=True) | fitting(dots=True, numbers=True),
-    hint="The names after ... belong to the last dimensions; if no name is left, none of the sizes matters.",
+    hint="The names after ... belong to the last dimensions; if no name follows, every shape fits.",
 )
 exercise.requirement(
-    "one name with two sizes raises a ValueError",
+    "a name that would get two sizes raises a ValueError",
     points=0.5,
     parts=["error"],
     visible=[
@@ -175,7 +175,7 @@ exercise.requirement(
         "three names too many after ...": given("... b t d h", (2,), {}),
     },
     domain=misfits() | fitting(),
-    hint="zip silently stops at the end of the shorter one.",
+    hint="zip silently stops at the end of the shorter sequence.",
 )
 exercise.requirement(
     "the result is a new dictionary, and `sizes` doesn't change",
@@ -193,11 +193,11 @@ exercise.requirement(
         "a wrong number of dimensions": given("b t", (2, 3, 4), {}, False),
     },
     domain=fitting().map(looked_at(True)) | two_sizes().map(looked_at(False)) | misfits().map(looked_at(False)),
-    hint="sizes belongs to the caller: work on a copy of it.",
+    hint="`sizes` belongs to the caller: work on a copy.",
 )
-two_sizes_at_once = "One name would have two sizes: raise a ValueError, and don't overwrite what is known."
-all_known = "The result contains all sizes known afterward: those in `sizes` and the new ones."
-another = "You raised a different error: a caller has to be able to tell a ValueError from a fault in your code."
+two_sizes_at_once = "If a name would get two sizes, raise a ValueError instead of overwriting the known size."
+all_known = "The result has to contain all sizes known afterward: those in `sizes` and the new ones."
+another = "You raised a different error: with a ValueError, the caller can tell a wrong shape from a bug in your code."
 exercise.mistake(all_known, "known = dict(sizes) → known = {}")
 exercise.mistake(
     all_known,
@@ -209,10 +209,10 @@ exercise.mistake(
 )
 exercise.mistake("`sizes` belongs to the caller: work on a copy.", "known = dict(sizes) → known = sizes")
 exercise.mistake(
-    "If all sizes are known already, you return `sizes` itself; the exercise asks for a new dictionary.",
+    "If all sizes are known already, your code returns `sizes` itself; the exercise asks for a new dictionary.",
     "return known → return sizes if known == sizes else known",
 )
-exercise.mistake("Your function returns nothing: end with return.", "return known → return None")
+exercise.mistake("Your function returns nothing: a return statement is missing.", "return known → return None")
 exercise.mistake(
     two_sizes_at_once,
     "else known.setdefault(name, size) → else size",
@@ -223,7 +223,7 @@ exercise.mistake(
     "if size != expected → if name.isdigit() and size != expected",
 )
 exercise.mistake(
-    "A name that occurs twice in one shape has one size: compare with the sizes that you've just found, too.",
+    "A name that occurs twice in one shape has a single size: compare each size with those that you've just found, too.",
     "else known.setdefault(name, size) → else sizes.get(name, size)",
     "if size != expected → known |= {} if name.isdigit() else {name: size}\n        if size != expected",
 )
@@ -232,7 +232,7 @@ exercise.mistake(
     "if size != expected → if size != expected and 1 not in (size, expected)",
 )
 exercise.mistake(
-    "There are more sizes than names, or fewer, and zip silently stops at the end of the shorter one.",
+    "If there are more sizes than names, or fewer, zip silently stops at the end of the shorter sequence.",
     "zip(wanted, shape, strict=True) → zip(wanted, shape)",
 )
 exercise.mistake(
@@ -249,11 +249,11 @@ exercise.mistake(
     "if size != expected → known[name] = size\n        if size != expected",
 )
 exercise.mistake(
-    "A number requires exactly that size; your code raises nothing if the shape has a different one.",
+    "A number requires exactly that size; your code raises no error if the shape has a different one.",
     "if size != expected → if not name.isdigit() and size != expected",
 )
 exercise.mistake(
-    "... stands for any number of dimensions, including none, and not for exactly one.",
+    "... stands for any number of dimensions, including none, not for exactly one.",
     "shape = shape[max(len(shape) - len(wanted), 0) :] → shape = shape[1:]",
 )
 exercise.mistake(
@@ -261,7 +261,7 @@ exercise.mistake(
     'if wanted[:1] == ["..."] → if False',
 )
 exercise.mistake(
-    "No name is left after the dots, and shape[-0:] is the whole shape.",
+    "If no name follows the dots, your code takes shape[-0:], which is the whole shape.",
     "shape = shape[max(len(shape) - len(wanted), 0) :] → shape = shape[-len(wanted) :]",
 )
 exercise.mistake(
@@ -272,7 +272,7 @@ exercise.mistake(another, "raise ValueError(f → raise KeyError(f")
 exercise.mistake(another, "raise ValueError(f → raise AssertionError(f")
 
 # %% mistake: each letter is a name
-# says: The names are words, separated by spaces.
+# says: Your code treats each letter as a name: names are separated by spaces, and a name may have several letters.
 def bind_names(names, shape, sizes):
     known = dict(sizes)
     letters = [letter for letter in names if letter != " "]
@@ -284,7 +284,7 @@ def bind_names(names, shape, sizes):
     return known
 
 # %% mistake: asserts
-# says: You raised a different error: a caller has to be able to tell a ValueError from a fault in your code.
+# says: You raised a different error: with a ValueError, the caller can tell a wrong shape from a bug in your code.
 def bind_names(names, shape, sizes):
     known = dict(sizes)
     wanted = names.split()

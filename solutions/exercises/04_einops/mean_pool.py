@@ -69,7 +69,7 @@ def padded(filler, mask=right):
 
 
 exercise.requirement(
-    "each sentence's vector is the mean of its real tokens, wherever its padding is, and accurate in every dtype",
+    "each sentence's vector is the mean of its real tokens, wherever the padding is, and it is accurate in every dtype",
     points=0.5,
     parts=["value"],
     visible=[
@@ -109,7 +109,7 @@ exercise.requirement(
         "the largest number": given(padded(torch.finfo(torch.float32).max, two_missing), two_missing),
     },
     domain=batches(fillers=(nan, inf, -inf)),
-    hint="0 · NaN is NaN: replace the padding (masked_fill, where) instead of multiplying it by 0.",
+    hint="0 · NaN is NaN: replace the padding (with masked_fill or where) instead of multiplying it by 0.",
 )  # fmt: skip
 exercise.requirement(
     "a real token counts, even if its vector is all zeros",
@@ -145,7 +145,7 @@ exercise.requirement(
     hint="masked_fill_ and x[…] = … write to the caller's tensor; masked_fill and where make a new one.",
 )
 exercise.requirement(
-    "gradients flow back to x, and those at padded positions are 0",
+    "gradients flow back to x, and they are 0 at padded positions",
     points=0.25,
     probe=gradient,
     visible=[
@@ -157,13 +157,13 @@ exercise.requirement(
         "one number at a time": given(x, left, torch.tensor([[0.0, 1.0], [0.0, 0.0]])),
     },
     domain=with_weights(),
-    hint="Compute with tensors throughout: gradients can't flow back from numbers taken out of x (tolist, numpy, detach).",
+    hint="Compute with tensors throughout: gradients can't flow back through numbers taken out of x with tolist, numpy or detach.",
 )
 
 turned = (
-    "Your mask is the wrong way around: True marks real tokens, and masked_fill replaces where its mask is True."
+    "Your mask is inverted: True marks the real tokens, but masked_fill replaces the positions where its mask is True."
 )
-counted = "The padding is counted: only tokens whose mask is True belong in the mean."
+counted = "Your code counts the padding: only tokens whose mask is True belong in the mean."
 a_sum = "Your result is the sum; divide it by the number of real tokens."
 nan_times = "0 · NaN is NaN. Replace the padding instead of multiplying it by 0."
 zero_token = "The vector of a real token may be all zeros: count the tokens that the mask marks, not the numbers that aren't 0."
@@ -175,7 +175,7 @@ exercise.mistake(
 )
 exercise.mistake(counted, "x.masked_fill(~rearrange(mask, \"b t -> b t 1\"), 0) → x")
 exercise.mistake(
-    "The sum is right, but it is divided by the number of all tokens, padding included.",
+    "The sum is right, but your code divides it by the number of all tokens, including the padding.",
     'reduce(mask, "b t -> b 1", "sum") → x.shape[1]',
 )
 exercise.mistake(
@@ -192,7 +192,7 @@ exercise.mistake(
     '"b t -> b 1" → "b t -> 1 1"',
 )
 exercise.mistake(
-    "[b, d] / [b] divides number d by the count of sentence d: the counts need a last dimension of size 1.",
+    "[b, d] / [b] lines up the counts with the numbers of a vector, not with the sentences: the counts need a last dimension of size 1.",
     '"b t -> b 1" → "b t -> b"',
 )
 exercise.mistake(zero_token, 'reduce(mask, "b t -> b 1", "sum") → reduce((real != 0).any(dim=-1), "b t -> b 1", "sum")')
@@ -207,38 +207,38 @@ exercise.mistake(
     "Gradients can't flow back to x: detach and no_grad cut the graph.", "real = x.masked_fill → real = x.detach().masked_fill"
 )
 exercise.mistake(
-    "The result must have the dtype of x: if you compute in a different dtype, convert back at the end.",
+    "The result must have the dtype of x: if you compute in a different dtype, convert the result back at the end.",
     "x.masked_fill(~ → x.float().masked_fill(~",
 )
 # %% mistake: a mean of zeros too, divided once more
-# says: A mean has already been divided, by the number of all tokens; take the sum, and divide it once.
+# says: A mean has already been divided by the number of all tokens: take the sum instead, and divide it once.
 def mean_pool(x, mask):
     real = x.masked_fill(~mask[..., None], 0)
     return reduce(real, "b t d -> b d", "mean") / reduce(mask, "b t -> b 1", "sum")
 
 # %% mistake: all sentences together
-# says: Each sentence has its own mean; your code mixes all of them.
+# says: Each sentence has its own mean; your code mixes all sentences.
 def mean_pool(x, mask):
     return x[mask].mean(dim=0)
 
 # %% mistake: padding at the end only
-# says: Padding may be anywhere: use the mask to find out which tokens are real, not only how many.
+# says: Padding may be anywhere: the mask tells you which tokens are real, not only how many there are.
 def mean_pool(x, mask):
     return torch.stack([x[i, :n].mean(dim=0) for i, n in enumerate(mask.sum(dim=1))])
 
 # %% mistake: a mean that only leaves NaN out
-# says: Your code counts padding that isn't NaN: the mask determines which tokens are real; the numbers don't.
+# says: Your code counts padding that isn't NaN: only the mask determines which tokens are real.
 def mean_pool(x, mask):
     return x.nanmean(dim=1)
 
 # %% mistake: weights of 32 bits
-# says: The dtypes don't match for every x: make the weights in the dtype of x.
+# says: Your weights don't always have the dtype of x: create them in that dtype.
 def mean_pool(x, mask):
     zeroed = torch.where(mask[..., None], x, 0)
     return einsum(zeroed, mask.float(), "b t d, b t -> b d") / mask.sum(dim=1, keepdim=True)
 
 # %% mistake: plain numbers
-# says: Numbers taken out of x with tolist() or item() have no gradient, and a new tensor has a dtype of its own.
+# says: Numbers taken out of x with tolist() or item() carry no gradient, and a new tensor doesn't take its dtype from x.
 def mean_pool(x, mask):
     rows = []
     for vectors, marks in zip(x.tolist(), mask.tolist()):
@@ -247,7 +247,7 @@ def mean_pool(x, mask):
     return torch.tensor(rows).reshape(x.shape[0], x.shape[2])
 
 # %% mistake: a running sum in the dtype of x
-# says: A running sum in a narrow dtype stops growing: bfloat16 can't count beyond 256. Add in a wider one.
+# says: A running sum in a narrow dtype stops growing: bfloat16 can't count beyond 256. Add up in a wider dtype.
 def mean_pool(x, mask):
     total = torch.zeros_like(x[:, 0])
     for t in range(x.shape[1]):

@@ -92,7 +92,7 @@ exercise.requirement(
     hint="Which keys may a query see, and in which step does a hidden score get the weight 0?",
 )
 exercise.requirement(
-    "each head, a group of neighboring numbers of x @ wq, x @ wk and x @ wv, is computed separately; the merged heads are multiplied by wo",
+    "each head takes a group of neighboring numbers from x @ wq, x @ wk and x @ wv, and attends separately; the merged heads are multiplied by wo",
     points=1,
     parts=["value"],
     probe=newest,
@@ -117,7 +117,7 @@ exercise.requirement(
     domain=problems(asks=1000.0, few=2),
 )  # fmt: skip
 exercise.requirement(
-    "scores are scaled by the length of a head's vectors",
+    "scores are scaled by 1/√e, where e is the length of a head's vectors",
     points=0.5,
     parts=["value"],
     probe=newest,
@@ -135,12 +135,12 @@ exercise.requirement(
     hint="How long is the vector of one head, after the splitting?",
 )  # fmt: skip
 exercise.requirement(
-    "device and dtype are those of x, gradients flow back to x and all weights, and none of them changes",
+    "the result has the device and dtype of x, gradients flow back to x and all weights, and no argument changes",
     points=0.75,
     probe=ways,
     visible=[
-        given(two, eye, swap, eye, swap, 1, says="multi_head_attention with all arguments on meta, and on the CPU"),
-        given(*(y.bfloat16() for y in (two, eye, swap, eye, swap)), 2, says="multi_head_attention in bfloat16 with two heads, with all arguments on meta, and on the CPU"),
+        given(two, eye, swap, eye, swap, 1, says="multi_head_attention with all arguments on the meta device, and on the CPU"),
+        given(*(y.bfloat16() for y in (two, eye, swap, eye, swap)), 2, says="multi_head_attention in bfloat16 with two heads, with all arguments on the meta device, and on the CPU"),
     ],
     edges={
         "float64": given(*(y.double() for y in (two, eye, swap, eye, swap)), 2),
@@ -152,47 +152,47 @@ exercise.requirement(
 
 SPLIT, MERGE = "b t (h e) -> b h t e", "b h t e -> b t (h e)"
 turned = "Your code transposes a weight: compute x @ w, not x @ w.T, which is what nn.Linear does."
-dealt = "Your code deals the numbers out to the heads in turn, or merges them in turn: a head is a group of neighbors."
+dealt = "Your code interleaves the heads when it splits or merges: a head is a group of neighboring numbers."
 no_way_back = "Gradients can't flow back: detach and no_grad cut the graph."
-finite = "A finite number doesn't hide a score: a real score can be even smaller, and then a token sees the future."
-one_head = "Your result is attention with one head: split q, k and v before they are compared."
-another_dtype = "The result must have the dtype of x: one of your steps changes it."
-exercise.mistake("The future isn't masked: token 0 may see only itself.", "scores.masked_fill(future, -torch.inf) → scores")
+finite = "A finite number doesn't reliably hide a key: a real score can be even smaller, and a token would see the future."
+one_head = "Your code computes attention with a single head: split q, k and v before you compute the scores."
+another_dtype = "The result must have the dtype of x, but one of your steps changes the dtype."
+exercise.mistake("Your code doesn't mask the future: token 0 may see only itself.", "scores.masked_fill(future, -torch.inf) → scores")
 exercise.mistake("Your code lets a token see the future and hides the past.", "masked_fill(future → masked_fill(~future")
 exercise.mistake(
-    "A score of 0 doesn't give a weight of 0, because exp(0) is 1: a key that must not be seen needs the score -inf.", "-torch.inf → 0"
+    "A score of 0 doesn't give a weight of 0, because exp(0) is 1: a key that the query may not see needs a score of -inf.", "-torch.inf → 0"
 )
-exercise.mistake("A token may see itself, too: mask only what is above the diagonal.", ".triu(1) → .triu()")
+exercise.mistake("A token may see itself, too: mask only the entries above the diagonal.", ".triu(1) → .triu()")
 exercise.mistake(
-    "The mask comes too late: after softmax, the remaining weights add up to less than 1.",
+    "You apply the mask too late: after softmax, the weights that remain add up to less than 1.",
     "scores.masked_fill(future, -torch.inf).softmax(dim=-1) → scores.softmax(dim=-1) * ~future",
 )
 exercise.mistake(finite, "-torch.inf → -1e9")
 exercise.mistake(
-    "exp overflows for large scores, and inf / inf is NaN; softmax avoids that.",
+    "exp overflows for large scores, and inf / inf is NaN; softmax avoids the overflow.",
     "scores.masked_fill(future, -torch.inf).softmax(dim=-1) → scores.masked_fill(future, -torch.inf).exp()",
     'out = einsum( → weights = weights / weights.sum(dim=-1, keepdim=True)\n    out = einsum(',
 )
 exercise.mistake(
     "You took softmax along the wrong dimension: each query's weights, over all keys, must add up to 1.", "softmax(dim=-1) → softmax(dim=-2)"
 )
-exercise.mistake("The scores aren't scaled.", "/ math.sqrt(q.shape[-1]) → ")
-exercise.mistake("Divide by the square root of a head's length, not by the length itself.", "math.sqrt(q.shape[-1]) → q.shape[-1]")
-exercise.mistake("Your code divides by the square root of the length of all heads together: use the length of one.", "math.sqrt(q.shape[-1]) → math.sqrt(wq.shape[1])")
+exercise.mistake("Your code doesn't scale the scores.", "/ math.sqrt(q.shape[-1]) → ")
+exercise.mistake("Divide the scores by the square root of a head's length, not by the length itself.", "math.sqrt(q.shape[-1]) → q.shape[-1]")
+exercise.mistake("Your code divides by the square root of the length of all heads together: use the length of a single head.", "math.sqrt(q.shape[-1]) → math.sqrt(wq.shape[1])")
 exercise.mistake("The width of x doesn't determine a head's length.", "math.sqrt(q.shape[-1]) → math.sqrt(x.shape[-1] / heads)")
-exercise.mistake("You exchanged queries and keys: the queries are x @ wq.", "(wq, wk, wv)) → (wk, wq, wv))")
-exercise.mistake("wo is missing: multiply the merged heads by it.", f'{MERGE}") @ wo → {MERGE}")')
+exercise.mistake("You swapped queries and keys: the queries are x @ wq.", "(wq, wk, wv)) → (wk, wq, wv))")
+exercise.mistake("Your code doesn't use wo: multiply the merged heads by it.", f'{MERGE}") @ wo → {MERGE}")')
 exercise.mistake(turned, "(x @ w, → (x @ w.T,")
 exercise.mistake(turned, ") @ wo → ) @ wo.T")
 exercise.mistake(dealt, f"{SPLIT} → b t (e h) -> b h t e")
 exercise.mistake(dealt, f"{MERGE} → b h t e -> b t (e h)")
 exercise.mistake(dealt, f"{SPLIT} → b t (e h) -> b h t e", f"{MERGE} → b h t e -> b t (e h)")
 exercise.mistake(
-    "Your merging scrambles the numbers: first move the tokens in front of the heads.",
+    "Your code scrambles the numbers when it merges: first move the tokens in front of the heads.",
     f'rearrange(out, "{MERGE}") → out.reshape(*x.shape[:2], -1)',
 )
 exercise.mistake(
-    "Your splitting scrambles the numbers: make [b, t, h, e] first, then exchange t and h.",
+    "Your code scrambles the numbers when it splits: make [b, t, h, e] first, then swap t and h.",
     f'rearrange(x @ w, "{SPLIT}", h=heads) → (x @ w).reshape(x.shape[0], heads, x.shape[1], -1)',
 )
 exercise.mistake(one_head, "h=heads → h=1")
@@ -202,7 +202,7 @@ exercise.mistake(
     "h=heads → h=heads, e=x.shape[-1] // heads",
 )
 exercise.mistake(
-    "A mask that you make is on the CPU unless you give a device: make it on the device of x.", ", device=x.device → "
+    "A mask that you create is on the CPU unless you specify a device: create it on the device of x.", ", device=x.device → "
 )
 exercise.mistake(no_way_back, "einsum(q, k, → einsum(q.detach(), k.detach(),")
 exercise.mistake(another_dtype, "rearrange(x @ w → rearrange(x.float() @ w.float()", ") @ wo → ) @ wo.float()")
@@ -213,7 +213,7 @@ exercise.mistake(
 )
 
 # %% mistake: heads attend to heads
-# says: Tokens attend to tokens: move the heads in front of the tokens before you compare q and k.
+# says: Tokens attend to tokens: move the heads in front of the tokens before you compute the scores.
 def multi_head_attention(x, wq, wk, wv, wo, heads):
     q, k, v = ((x @ w).unflatten(-1, (heads, -1)) for w in (wq, wk, wv))
     scores = q @ k.mT / q.shape[-1] ** 0.5

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, tensors
 
-exercise = Exercise("The height is (number of rows of patches) × (height of a patch in pixels), and the width is similar: split both, then put the six names in order.")
+exercise = Exercise("The height is (number of rows of patches) × (height of a patch in pixels), and the width works the same way: split both, then put the six names in order.")
 
 
 def order(student, images, size):
@@ -88,7 +88,7 @@ EDGES = {
     "a part of a storage": given(numbers(2, 3, 7, 9)[:, :2, 1:5, 2:8], 2),
 }
 exercise.requirement(
-    "patchify: the patches come in row-major order, row after row",
+    "patchify: the patches come in row-major order, row by row",
     points=0.5,
     probe=order,
     visible=[
@@ -133,11 +133,11 @@ exercise.requirement(
     hint="There are height / size rows of patches, and each patch contains its numbers pixel by pixel.",
 )
 exercise.requirement(
-    "both keep the dtype, and gradients flow back through them",
+    "both functions keep the dtype, and gradients flow back through them",
     points=0.25,
     probe=ways,
     visible=[
-        given(numbers(1, 2, 2, 2, dtype=torch.float64), 2, says="x of float64 and its gradient after patchify and unpatchify")
+        given(numbers(1, 2, 2, 2, dtype=torch.float64), 2, says="the dtype and the gradient after patchify and after unpatchify, with x in float64")
     ],
     edges={
         "bfloat16": given(numbers(1, 2, 4, 2, dtype=torch.bfloat16), 2),
@@ -145,10 +145,10 @@ exercise.requirement(
         "float32": given(numbers(1, 2, 2, 4), 1),
     },
     domain=pictures((torch.float64, torch.float32, torch.bfloat16)),
-    hint="Operations on x itself do both; a new tensor has a dtype of its own, and detach cuts the backward pass.",
+    hint="Operations on the argument itself keep its dtype and its graph; a new tensor has the default dtype, and detach cuts the graph.",
 )  # fmt: skip
 
-by_reshape = "Your code only reshapes, but the pixels of a square aren't all next to each other in the storage."
+by_reshape = "Your code only reshapes, but the pixels of a patch aren't all next to each other in the storage."
 by_column = "Your patches come column by column; the exercise asks for row-major order: row by row."
 channels_first = "Your channels come first within a patch; the exercise asks for one pixel after another, each with its channels."
 turned = "Your pixels come column by column within a patch; the exercise asks for row-major order."
@@ -168,7 +168,7 @@ exercise.mistake(turned, "-> b (y x) (p q c) → -> b (y x) (q p c)", "b (y x) (
 exercise.mistake(dealt, "b c (y p) (x q) -> → b c (p y) (q x) ->")
 exercise.mistake(dealt, "b c (y p) (x q) -> → b c (p y) (q x) ->", "-> b c (y p) (x q) → -> b c (p y) (q x)")
 exercise.mistake(dealt, "-> b c (y p) (x q) → -> b c (p y) (q x)")
-exercise.mistake("The patches are a single dimension: [b, patches, numbers].", "-> b (y x) (p q c) → -> b y x (p q c)")
+exercise.mistake("The patches form a single dimension: [b, patches, numbers].", "-> b (y x) (p q c) → -> b y x (p q c)")
 exercise.mistake(
     "Images needn't be square: the height determines how many rows of patches there are.",
     "y=height // size → y=int(patches.shape[1] ** 0.5)",
@@ -197,7 +197,7 @@ def unpatchify(patches, size, height):
     return rearrange(patches, "b (y x) (p q c) -> b c (y p) (x q)", p=size, q=size, x=height // size)
 
 # %% mistake: width first
-# says: You exchanged height and width: the rows come before the columns.
+# says: You swapped height and width: the rows come before the columns.
 def patchify(images, size):
     return rearrange(images, "b c (y p) (x q) -> b (y x) (p q c)", p=size, q=size)
 
@@ -212,7 +212,7 @@ def unpatchify(patches, size, height):
     return rearrange(patches, "b (y x) (p q c) -> b c (y p) (x q)", p=size, q=size, y=height)
 
 # %% mistake: back by reshape alone
-# says: Your code only reshapes, but the pixels of a square aren't all next to each other in the storage.
+# says: Your code only reshapes, but the pixels of a patch aren't all next to each other in the storage.
 def patchify(images, size):
     return rearrange(images, "b c (y p) (x q) -> b (y x) (p q c)", p=size, q=size)
 

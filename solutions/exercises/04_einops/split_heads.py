@@ -82,7 +82,7 @@ exercise.requirement(
     domain=vectors(),
 )
 exercise.requirement(
-    "splitting doesn't copy: the result uses the storage of x, whatever the strides of x are",
+    "splitting doesn't copy: the result shares the storage of x, whatever the strides of x are",
     points=0.5,
     probe=storage,
     visible=[
@@ -97,10 +97,10 @@ exercise.requirement(
         "bfloat16": given(numbers(1, 3, 6, dtype=torch.bfloat16).mT, 3),
     },
     domain=vectors(),
-    hint="Some functions copy (stack, cat, contiguous if it has to); splitting and transposing needn't.",
+    hint="Some functions copy (stack and cat always, contiguous if it has to); splitting and transposing don't need a copy.",
 )
 exercise.requirement(
-    "merge_heads turns [b, h, t, e] into [b, t, d], and so undoes split_heads",
+    "merge_heads turns [b, h, t, e] into [b, t, d], which undoes split_heads",
     points=0.5,
     probe=merge,
     visible=[
@@ -138,9 +138,9 @@ exercise.requirement(
     hint="Use only operations on x itself: detach, data, tolist and no_grad cut the graph.",
 )
 
-dealt = "Your result is (e h): the numbers are dealt out in turn. A head consists of neighbors: (h e)."
-scrambled = "The numbers are mixed up: reshape keeps row-major order. Split the last dimension, then exchange tokens and heads."
-copied = "The numbers are right, but splitting needs no copy: the result has to use the storage of x."
+dealt = "Your code splits the numbers as (e h), which interleaves the heads. A head consists of neighboring numbers: (h e)."
+scrambled = "Your reshape scrambles the numbers, because it keeps row-major order. Split the last dimension, then swap tokens and heads."
+copied = "The numbers are right, but splitting needs no copy: the result has to share the storage of x."
 no_way_back = "Gradients can't flow back: use only operations on x itself."
 back_first = "Move the tokens back in front of the heads before you merge heads and numbers."
 exercise.mistake(dealt, "b t (h e) -> → b t (e h) ->")
@@ -156,21 +156,21 @@ exercise.mistake(copied, "h=heads) → h=heads).contiguous()")
 exercise.mistake(copied, "h=heads) → h=heads).clone()")
 exercise.mistake(copied, 'rearrange(x, "b t (h e) -> b h t e", h=heads) → torch.stack(x.chunk(heads, dim=-1), dim=1)')
 exercise.mistake(
-    "Your code copies x if it isn't contiguous; the last dimension can be split whatever the strides are.",
+    "Your code copies x if it isn't contiguous; the last dimension can be split without a copy, whatever the strides are.",
     "rearrange(x, \"b t (h e) -> → rearrange(x.contiguous(), \"b t (h e) ->",
 )
 exercise.mistake(back_first, 'rearrange(x, "b h t e -> b t (h e)") → x.reshape(x.shape[0], x.shape[2], -1)')
 exercise.mistake(back_first, '-> b t (h e) → -> b (h t) e')
 exercise.mistake("Your result is [b, t, h, e]: merge the last two dimensions.", "-> b t (h e) → -> b t h e")
 exercise.mistake(
-    "view can't merge transposed dimensions: the numbers have to be copied for that, and merging may copy.",
+    "view can't merge transposed dimensions, because that takes a copy; merge_heads may make one.",
     'rearrange(x, "b h t e -> b t (h e)") → x.transpose(1, 2).view(x.shape[0], x.shape[2], -1)',
 )
 exercise.mistake(no_way_back, "rearrange(x, \"b t (h e) -> → rearrange(x.data, \"b t (h e) ->")
 exercise.mistake(no_way_back, "b h t e -> b t (h e)\") → b h t e -> b t (h e)\").detach()")
 
 # %% mistake: strides of a contiguous tensor
-# says: Your code uses the strides of a contiguous x; use the strides that x has.
+# says: Your code assumes the strides of a contiguous tensor; use the strides that x actually has.
 def split_heads(x, heads):
     b, t, d = x.shape
     e = d // heads
