@@ -3,14 +3,14 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Count one number for the parameter, one for its gradient, the optimizer's numbers, and the master copy.")
+exercise = Exercise("For each parameter, add up the bytes of the parameter itself, its gradient, the optimizer state, and the master copy if there is one.")
 
 dtypes = any_of("float32", "bfloat16", "float16", "float8")
 stateful = any_of("momentum", "AdamW")
 masters = any_of(None, "float32", "bfloat16", "float16", "float8")
 
 exercise.requirement(
-    "SGD: a parameter, its gradient and the master copy, if there is one, each in a dtype of its own",
+    "SGD: the parameter, its gradient and, if there is one, the master copy; each has its own dtype",
     points=0.5,
     visible=[
         given("float32", "float32", "SGD"),
@@ -27,7 +27,7 @@ exercise.requirement(
     domain=st.builds(given, dtypes, dtypes, st.just("SGD"), dtypes, masters),
 )
 exercise.requirement(
-    "momentum keeps one more number, AdamW two; they are in the dtype state, by default float32",
+    "momentum keeps one extra number per parameter and AdamW keeps two, in the dtype `state`, which is float32 by default",
     points=1,
     visible=[
         given("float32", "float32", "AdamW"),
@@ -44,7 +44,7 @@ exercise.requirement(
     domain=st.builds(given, dtypes, dtypes, stateful, dtypes) | st.builds(given, dtypes, dtypes, stateful),
 )
 exercise.requirement(
-    "with momentum or AdamW, too, the master copy is added, unless master is None",
+    "the master copy counts with momentum and AdamW too, unless `master` is None",
     points=0.5,
     visible=[
         given("bfloat16", "bfloat16", "AdamW", "float32", "float32"),
@@ -62,38 +62,38 @@ exercise.requirement(
 
 exercise.mistake("AdamW keeps two numbers for each parameter, not one.", '"AdamW": 2 → "AdamW": 1')
 exercise.mistake(
-    "Three is too many: AdamW keeps two numbers for each parameter; its gradient is already counted.",
+    "AdamW keeps two numbers for each parameter, not three; you have already counted the gradient.",
     '"AdamW": 2 → "AdamW": 3',
 )
-exercise.mistake("Plain SGD keeps nothing but parameters and gradients.", '"SGD": 0 → "SGD": 1')
+exercise.mistake("Plain SGD keeps no optimizer state.", '"SGD": 0 → "SGD": 1')
 exercise.mistake("Momentum keeps one number for each parameter.", '"momentum": 1 → "momentum": 0')
 exercise.mistake("Momentum keeps one number for each parameter, not two.", '"momentum": 1 → "momentum": 2')
-exercise.mistake("The numbers that the optimizer keeps are missing.", " + numbers[optimizer] * size[state] → ")
+exercise.mistake("The optimizer state is missing.", " + numbers[optimizer] * size[state] → ")
 exercise.mistake(
-    "The optimizer's numbers have the dtype `state`, whatever dtype the parameters have.",
+    "The optimizer state has the dtype `state`, whatever the dtype of the parameters.",
     "* size[state] → * size[parameters]",
 )
 exercise.mistake(
-    "The optimizer's numbers have the dtype `state`, whatever dtype the gradients have.",
+    "The optimizer state has the dtype `state`, whatever the dtype of the gradients.",
     "* size[state] → * size[gradients]",
 )
 exercise.mistake(
-    "The argument `state` says what dtype the optimizer's numbers are in: it isn't always float32.",
+    "The argument `state` gives the dtype of the optimizer state, which isn't always float32.",
     "* size[state] → * 4",
 )
 exercise.mistake(
-    "The optimizer's numbers have the dtype `state`, whatever dtype the master copy has.",
+    "The optimizer state has the dtype `state`, whatever the dtype of the master copy.",
     "* size[state] → * size[master or state]",
 )
 exercise.mistake("By default the state is in float32.", 'state: str = "float32" → state: str = "bfloat16"')
-exercise.mistake("The gradients are missing: there is one for each parameter.", " + size[gradients] → ")
-exercise.mistake("The gradients have a dtype of their own.", "size[gradients] → size[parameters]")
+exercise.mistake("The gradients are missing: every parameter has one.", " + size[gradients] → ")
+exercise.mistake("The gradients have their own dtype, which may differ from that of the parameters.", "size[gradients] → size[parameters]")
 exercise.mistake("The parameters themselves are missing.", "size[parameters] + size → size")
 exercise.mistake("The master copy is missing: it's kept in addition to the parameters.", "total += size[master] → pass")
-exercise.mistake("The master copy has a dtype of its own.", "total += size[master] → total += size[parameters]")
+exercise.mistake("The master copy has its own dtype, which may differ from that of the parameters.", "total += size[master] → total += size[parameters]")
 exercise.mistake("The master copy isn't always in float32.", "total += size[master] → total += 4")
 exercise.mistake(
-    "The master copy is kept in addition to the parameters, not in their place.",
+    "The master copy is kept in addition to the parameters; it doesn't replace them.",
     "total += size[master] → total += size[master] - size[parameters]",
 )
 exercise.mistake(
@@ -110,7 +110,7 @@ exercise.mistake(
     "Your result is in bits; return bytes.",
     "return total → return 8 * total",
 )
-exercise.mistake("There are four dtypes: one is missing.", '"float16": 2, "float8": 1 → "float16": 2')
+exercise.mistake("Your code handles only three of the four dtypes.", '"float16": 2, "float8": 1 → "float16": 2')
 exercise.mistake("A float8 takes one byte.", '"float8": 1 → "float8": 2')
 
 # %% wrong: SGD is never in mixed precision

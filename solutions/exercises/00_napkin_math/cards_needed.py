@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("The cards must be fast enough and have enough memory. Find the number for each, and see which one decides.")
+exercise = Exercise("There must be enough cards to finish in time and enough to hold the model. Find both numbers, and see which one is the limit.")
 
 
 def short(a):
@@ -88,9 +88,9 @@ exercise.requirement(
 )
 
 exercise.mistake(
-    "That many cards finish in time, but they don't hold the model.", "max(for_compute, for_memory) → for_compute"
+    "Your cards finish in time, but they can't hold the model.", "max(for_compute, for_memory) → for_compute"
 )
-exercise.mistake("That many cards hold the model, but they don't finish in time.", "max(for_compute, for_memory) → for_memory")
+exercise.mistake("Your cards hold the model, but they don't finish in time.", "max(for_compute, for_memory) → for_memory")
 exercise.mistake(
     "The same cards compute and hold the model, so don't add the two numbers.", "max(for_compute, for_memory) → for_compute + for_memory"
 )
@@ -107,13 +107,13 @@ exercise.mistake(
     "math.ceil(parameters → round(parameters",
 )
 exercise.mistake(
-    "Cards come whole: round up, and return an int.", "math.ceil(6 → (6", "math.ceil(parameters → (parameters"
+    "You can't rent a part of a card: round up, and return an int.", "math.ceil(6 → (6", "math.ceil(parameters → (parameters"
 )
 exercise.mistake(
-    "The number is right, but return an int.", "max(for_compute, for_memory) → float(max(for_compute, for_memory))"
+    "The value is right, but its type isn't: return an int.", "max(for_compute, for_memory) → float(max(for_compute, for_memory))"
 )
 exercise.mistake(
-    "A job that just fits needs no extra card: rounding up leaves a whole number as it is.",
+    "A job that just fits needs no extra card: rounding up doesn't change a whole number.",
     "math.ceil(6 → 1 + int(6",
     "math.ceil(parameters → 1 + int(parameters",
 )
@@ -124,7 +124,7 @@ exercise.mistake(
 exercise.mistake("A day has 24 · 3,600 seconds, and the peak is in FLOP/s.", "days * 24 * 3600 → days")
 exercise.mistake("A day has 24 · 3,600 seconds, not 3,600.", "days * 24 * 3600 → days * 3600")
 exercise.mistake(
-    "The days are missing: your code counts what a card does in a single day.", "days * 24 * 3600 → 24 * 3600"
+    "The number of days is missing: your code counts the work that a card does in a single day.", "days * 24 * 3600 → 24 * 3600"
 )
 exercise.mistake(
     "Training takes 6 FLOPs per parameter per token, not 2.", "6 * parameters * tokens → 2 * parameters * tokens"
@@ -135,7 +135,7 @@ exercise.mistake(
 exercise.mistake("A GB is 10⁹ bytes, not 2³⁰.", "(memory_gb * 1e9) → (memory_gb * 2**30)")
 exercise.mistake("memory_gb is in GB, but the model's size is in bytes.", "(memory_gb * 1e9) → memory_gb")
 exercise.mistake(
-    "The bytes per parameter are missing: that compares parameters with bytes.",
+    "The bytes per parameter are missing: your code divides a number of parameters by a number of bytes.",
     "ceil(parameters * bytes_per_parameter → ceil(parameters",
 )
 exercise.mistake(

@@ -45,7 +45,7 @@ def toys(draw):
 
 
 exercise.requirement(
-    "6 · parameters · tokens is the budget, however small: neither number is rounded",
+    "6 · parameters · tokens equals the budget, even a small one: neither number is rounded",
     points=1,
     probe=look,
     rules={RATIO: "ignored"},
@@ -64,7 +64,7 @@ exercise.requirement(
     domain=budgets() | toys() | st.integers(1, 9_999).map(lambda n: given(n * 1e22)),
 )
 exercise.requirement(
-    "the result is (parameters, tokens), with tokens_per_parameter tokens for each parameter; the default is 20",
+    "the result is (parameters, tokens), with tokens_per_parameter tokens for each parameter, 20 by default",
     points=1,
     probe=look,
     rules={WORK: "ignored"},
@@ -83,49 +83,49 @@ exercise.requirement(
 exercise.mistake(
     "The square root is missing: with D proportional to N, the product 6·N·D grows with N².", "math.sqrt( → ("
 )
-exercise.mistake("The 6 is missing: each parameter takes 6 FLOPs for each token, not 1.", "(6 * tokens → (tokens")
+exercise.mistake("The 6 is missing: training takes 6 FLOPs per parameter per token, not 1.", "(6 * tokens → (tokens")
 exercise.mistake(
-    "Your code takes 2 FLOPs per parameter per token, the forward pass alone; training takes 6.", "(6 * tokens → (2 * tokens"
+    "Your code counts only the forward pass, 2 FLOPs per parameter per token; training takes 6.", "(6 * tokens → (2 * tokens"
 )
 exercise.mistake(
-    "The 6 and the tokens per parameter belong under the root, too.", "flops / (6 * tokens_per_parameter) → flops"
+    "The 6 and the tokens per parameter belong under the square root too.", "flops / (6 * tokens_per_parameter) → flops"
 )
 exercise.mistake(
-    "The tokens per parameter are missing from the work: D is that many times N.", "(6 * tokens_per_parameter) → 6"
+    "The work depends on the tokens per parameter too: D is the ratio times N.", "(6 * tokens_per_parameter) → 6"
 )
 exercise.mistake(
-    "Brackets: a / b * c divides by b, but multiplies by c.", "(6 * tokens_per_parameter) → 6 * tokens_per_parameter"
+    "Check your parentheses: a / b * c divides by b, but multiplies by c.", "(6 * tokens_per_parameter) → 6 * tokens_per_parameter"
 )
 exercise.mistake(
-    "The 6 belongs under the root, too.",
+    "The 6 belongs under the square root too.",
     "math.sqrt(flops / (6 * tokens_per_parameter)) → math.sqrt(flops / tokens_per_parameter) / 6",
 )
 exercise.mistake(
-    "Your code takes 20 tokens per parameter, whatever the second argument says.",
+    "Your code always uses 20 tokens per parameter, whatever the second argument is.",
     "(6 * tokens_per_parameter) → 120",
     "tokens_per_parameter * parameters → 20 * parameters",
 )
 exercise.mistake(
-    "Your code spends the budget as if there were always 20 tokens per parameter, whatever the second argument says.",
+    "Your code divides the budget as if there were always 20 tokens per parameter, whatever the second argument is.",
     "(6 * tokens_per_parameter) → 120",
 )
 exercise.mistake(
-    "Your code always returns 20 tokens for each parameter, whatever the second argument says.",
+    "Your code always returns 20 tokens for each parameter, whatever the second argument is.",
     "tokens_per_parameter * parameters → 20 * parameters",
 )
 exercise.mistake("By default there are 20 tokens for each parameter.", "float = 20.0 → float = 10.0")
 exercise.mistake(
-    "Parameters first, then tokens.",
+    "The two numbers are in the wrong order: return the parameters first, then the tokens.",
     "return parameters, tokens_per_parameter * parameters → return tokens_per_parameter * parameters, parameters",
 )
 exercise.mistake(
-    "Return both, parameters and tokens.", "return parameters, tokens_per_parameter * parameters → return parameters"
+    "Return both numbers: the parameters and the tokens.", "return parameters, tokens_per_parameter * parameters → return parameters"
 )
 exercise.mistake(
-    "Return both, parameters and tokens.", "return parameters, tokens_per_parameter * parameters → return [parameters]"
+    "Return both numbers: the parameters and the tokens.", "return parameters, tokens_per_parameter * parameters → return [parameters]"
 )
 exercise.mistake(
-    "The second number is the count of tokens, not the ratio.",
+    "The second number must be the number of tokens, not the ratio.",
     "tokens_per_parameter * parameters → tokens_per_parameter",
 )
 exercise.mistake(
@@ -133,7 +133,7 @@ exercise.mistake(
     "return parameters, tokens_per_parameter * parameters"
     " → return parameters / 1e9, tokens_per_parameter * parameters / 1e9",
 )
-rounded = "Don't round: with a small budget it makes a difference."
+rounded = "Don't round: for a small budget, rounding makes a difference."
 exercise.mistake(
     rounded,
     "return parameters, tokens_per_parameter * parameters"
@@ -148,24 +148,24 @@ exercise.mistake(rounded, "math.sqrt( → int(math.sqrt(", "(6 * tokens_per_para
 exercise.mistake(rounded, "math.sqrt( → math.isqrt(int(", "(6 * tokens_per_parameter)) → (6 * tokens_per_parameter)))")
 
 # %% mistake: the tokens first, and divided after the root
-# says: The ratio is right and the product isn't: the tokens per parameter belong under the root, too.
+# says: The ratio is right, but the product isn't: the tokens per parameter belong under the square root too.
 def compute_optimal(flops, tokens_per_parameter=20.0):
     tokens = math.sqrt(flops / 6)
     return tokens / tokens_per_parameter, tokens
 
 # %% mistake: the budget split evenly
-# says: Your result is the same number twice; tokens and parameters differ, as the ratio says.
+# says: You returned the same number twice, but the tokens must be the ratio times the parameters.
 def compute_optimal(flops, tokens_per_parameter=20.0):
     return math.sqrt(flops / 6), math.sqrt(flops / 6)
 
 # %% mistake: as many tokens as parameters
-# says: There are as many tokens as parameters in your result, whatever the ratio is.
+# says: Your result has as many tokens as parameters, whatever the ratio is.
 def compute_optimal(flops, tokens_per_parameter=20.0):
     parameters = math.sqrt(flops / (6 * tokens_per_parameter))
     return parameters, parameters
 
 # %% mistake: divides by the ratio
-# says: The ratio is upside down: D is that many times N.
+# says: Your ratio is upside down: D is the ratio times N.
 def compute_optimal(flops, tokens_per_parameter=20.0):
     parameters = math.sqrt(flops / (6 * tokens_per_parameter))
     return parameters, parameters / tokens_per_parameter

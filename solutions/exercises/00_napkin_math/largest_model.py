@@ -35,15 +35,15 @@ exercise.requirement(
         "many": given(16_384, 80, 18, False),
     },
     domain=st.builds(given, counts, memories, sizes, st.just(False)),
-    hint="How much of the model does each device hold if it isn't sharded?",
+    hint="If the model isn't sharded, how much of it does each device hold?",
 )
 
-every = "Without sharding every device keeps the whole model: the number of devices doesn't count."
-exercise.mistake("Your code counts 2³⁰ bytes for a GB; the label means 10⁹.", "memory_gb * 1e9 → memory_gb * 2**30")
+every = "Without sharding, every device holds the whole model, so the number of devices doesn't matter."
+exercise.mistake("Your code counts 2³⁰ bytes for a GB; on a card's label, a GB is 10⁹ bytes.", "memory_gb * 1e9 → memory_gb * 2**30")
 exercise.mistake("A GB is 10⁹ bytes; your code counts 1024².", "memory_gb * 1e9 → memory_gb * 1024**2")
 exercise.mistake("A GB is 10⁹ bytes; your code counts 10⁶.", "memory_gb * 1e9 → memory_gb * 1e6")
 exercise.mistake("Your result is in billions; return the plain number of parameters.", "memory_gb * 1e9 → memory_gb")
-exercise.mistake("Your result is a number of bytes; each parameter takes several of them.", "1e9 / bytes_per_parameter → 1e9")
+exercise.mistake("Your result is a number of bytes; divide it by the bytes that each parameter takes.", "1e9 / bytes_per_parameter → 1e9")
 exercise.mistake(
     "More bytes for each parameter make the model smaller: divide by them.",
     "1e9 / bytes_per_parameter → 1e9 * bytes_per_parameter",
@@ -60,7 +60,7 @@ exercise.mistake(
     "More devices hold more: multiply by their number.", "devices if sharded else 1 → 1 / devices if sharded else 1"
 )
 exercise.mistake(
-    "If the model isn't sharded, each device holds all of it, and has all of its own memory for that.",
+    "If the model isn't sharded, each device holds the whole model and can use all of its own memory for it.",
     "devices if sharded else 1 → devices if sharded else 1 / devices",
 )
 

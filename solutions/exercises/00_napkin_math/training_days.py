@@ -39,7 +39,7 @@ def together(draw):
 
 
 exercise.requirement(
-    "the time that 6 · parameters · tokens FLOPs take, in days, unrounded",
+    "the time for 6 · parameters · tokens FLOPs, in days and unrounded",
     points=0.5,
     visible=[ask(1e9, 2e10, 1, 1e15, 1.0), ask(2e9, 3e7, 1, 5e14, 1.0), ask(1e8, 2e4, 1, 3.1e14, 1)],
     edges={
@@ -66,56 +66,56 @@ exercise.requirement(
 )
 
 exercise.mistake("The MFU is missing: the devices reach only a fraction of their peak.", "* peak_flops * mfu → * peak_flops")
-exercise.mistake("A lower MFU makes it take longer: divide by it.", "* peak_flops * mfu → * peak_flops / mfu")
-exercise.mistake("Your result is the forward pass alone, 2 FLOPs per parameter per token; it takes 6 in all.", "= 6 * → = 2 *")
-exercise.mistake("Your result is the backward pass alone; the forward pass adds 2.", "= 6 * → = 4 *")
-exercise.mistake("Your result is one FLOP per parameter per token; training takes 6.", "= 6 * → = 1 *")
-exercise.mistake("Your result is 8 FLOPs per parameter per token; training takes 2 + 4 = 6.", "= 6 * → = 8 *")
+exercise.mistake("With a lower MFU, training takes longer: divide by the MFU.", "* peak_flops * mfu → * peak_flops / mfu")
+exercise.mistake("Your result counts only the forward pass, 2 FLOPs per parameter per token; training takes 6.", "= 6 * → = 2 *")
+exercise.mistake("Your result counts only the backward pass; the forward pass adds 2 FLOPs per parameter per token.", "= 6 * → = 4 *")
+exercise.mistake("Your result counts one FLOP per parameter per token; training takes 6.", "= 6 * → = 1 *")
+exercise.mistake("Your result counts 8 FLOPs per parameter per token; training takes 2 + 4 = 6.", "= 6 * → = 8 *")
 exercise.mistake("The number of tokens is missing.", "6 * parameters * tokens → 6 * parameters")
 exercise.mistake(
     "peak_flops is in FLOP/s already, not in TFLOP/s.", "devices * peak_flops → devices * peak_flops * 1e12"
 )
-exercise.mistake("A day has 86,400 seconds; 100,000 is for the napkin.", "(24 * 3600) → 1e5")
+exercise.mistake("Use the exact 86,400 seconds in a day; 100,000 is only for estimates on a napkin.", "(24 * 3600) → 1e5")
 exercise.mistake("Your result is in hours; return days.", "(24 * 3600) → 3600")
 exercise.mistake("Your result is in minutes; return days. An hour has 3,600 seconds.", "(24 * 3600) → 60")
 exercise.mistake("A day has 24 · 60 · 60 seconds.", "(24 * 3600) → (24 * 60)")
 exercise.mistake("Your result is in seconds; return days.", "/ (24 * 3600) → / 1")
 exercise.mistake("Your result is in weeks; return days.", "(24 * 3600) → (7 * 24 * 3600)")
-exercise.mistake("Brackets: a / b * c divides by b, but multiplies by c.", "rate / (24 * 3600) → rate / 24 * 3600")
+exercise.mistake("Check your parentheses: a / b * c divides by b, but multiplies by c.", "rate / (24 * 3600) → rate / 24 * 3600")
 exercise.mistake("Your result is for one device; all devices share the work.", "devices * peak_flops → peak_flops")
-exercise.mistake("More devices make it faster: divide by their number.", "devices * peak_flops → peak_flops / devices")
+exercise.mistake("More devices make training faster: divide by their number.", "devices * peak_flops → peak_flops / devices")
 exercise.mistake(
-    "Brackets: a / b * c divides by b, but multiplies by c.", "work / rate → work / devices * peak_flops * mfu"
+    "Check your parentheses: a / b * c divides by b, but multiplies by c.", "work / rate → work / devices * peak_flops * mfu"
 )
 exercise.mistake(
-    "Your quotient is upside down: the work is divided by the rate.", "work / rate / (24 * 3600) → rate * 86400 / work"
+    "Your quotient is upside down: divide the work by the rate.", "work / rate / (24 * 3600) → rate * 86400 / work"
 )
 exercise.mistake(
-    "Don't round: return the number as it is.", "work / rate / (24 * 3600) → round(work / rate / (24 * 3600))"
+    "Don't round the result.", "work / rate / (24 * 3600) → round(work / rate / (24 * 3600))"
 )
 exercise.mistake(
-    "Don't round: return the number as it is.", "work / rate / (24 * 3600) → math.ceil(work / rate / (24 * 3600))"
+    "Don't round the result.", "work / rate / (24 * 3600) → math.ceil(work / rate / (24 * 3600))"
 )
 exercise.mistake(
-    "Don't round: return the number as it is.", "work / rate / (24 * 3600) → int(work / rate / (24 * 3600))"
+    "Don't round the result.", "work / rate / (24 * 3600) → int(work / rate / (24 * 3600))"
 )
 exercise.mistake(
-    "Don't round: return the number as it is.", "work / rate / (24 * 3600) → round(work / rate / (24 * 3600), 1)"
+    "Don't round the result.", "work / rate / (24 * 3600) → round(work / rate / (24 * 3600), 1)"
 )
 exercise.mistake(
-    "Don't round: return the number as it is.", "work / rate / (24 * 3600) → round(work / rate / (24 * 3600), 2)"
+    "Don't round the result.", "work / rate / (24 * 3600) → round(work / rate / (24 * 3600), 2)"
 )
 exercise.mistake(
-    "A training may take less than a day: return that fraction.", "work / rate / (24 * 3600) → max(1, work / rate / (24 * 3600))"
+    "Training may take less than a day: in that case, return a fraction.", "work / rate / (24 * 3600) → max(1, work / rate / (24 * 3600))"
 )
 
 # %% mistake: the sparse peak
-# says: Your result is half the right number: the peak given is the dense one, and a multiply-add counts as two FLOPs.
+# says: Your result is half the right number: peak_flops is the dense peak, and it already counts a multiply-add as two FLOPs.
 def training_days(parameters, tokens, devices, peak_flops, mfu):
     return 6 * parameters * tokens / (devices * 2 * peak_flops * mfu) / 86_400
 
 # %% mistake: half of the peak
-# says: The peak given is the dense one: take it as it is.
+# says: peak_flops is already the dense peak: use it unchanged.
 def training_days(parameters, tokens, devices, peak_flops, mfu):
     return 6 * parameters * tokens / (devices * peak_flops / 2 * mfu) / 86_400
 

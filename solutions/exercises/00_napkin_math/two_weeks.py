@@ -42,7 +42,7 @@ exercise.requirement(
     domain=st.builds(given, counts, peaks, st.integers(1, 100).map(lambda n: n / 100)),
 )
 exercise.requirement(
-    "on_one_card: the parameters that fit on one card, with its memory as on the label",
+    "on_one_card: the number of parameters that fit on one card, with the memory on its label",
     points=1,
     probe=on_one_card,
     tolerance=1e-6,
@@ -58,23 +58,23 @@ exercise.requirement(
         "one GB": given(1, 4),
     },
     domain=st.builds(given, st.integers(1, 600).map(lambda n: n / 2), st.integers(1, 40).map(lambda n: n / 2)),
-    hint="What is a GB on a label, and how many cards are meant?",
+    hint="How many bytes is a GB on a card's label, and how many cards does the claim describe?",
 )
 
-half = "Your result is half the right number: two weeks have fourteen days."
-dense = "The peak is the dense peak of one device: use it as it is."
+half = "Your result is half the right number: two weeks are fourteen days."
+dense = "peak_tflops is the dense peak of one device: use it unchanged."
 tera = "The peak is in TFLOP/s; tera is 10¹²."
 day = "A day has 24 hours of 60 minutes of 60 seconds."
-everyone = "Your result is for one device; all of them work."
+everyone = "Your result is for one device; count all of them."
 exercise.mistake(half, "24 * 14 → 24 * 7")
-exercise.mistake("There is no MFU in two_weeks: the devices work at their peak.", "1e12 * seconds → 1e12 * 0.4 * seconds")
+exercise.mistake("two_weeks has no MFU: its devices work at their peak.", "1e12 * seconds → 1e12 * 0.4 * seconds")
 exercise.mistake(tera, "1e12 * seconds → 1e9 * seconds")
 exercise.mistake(tera, "1e12 * seconds → 1e15 * seconds")
 exercise.mistake(tera, "1e12 * seconds → 1 * seconds")
 exercise.mistake("Tera is 10¹², not 2⁴⁰.", "1e12 * seconds → 2**40 * seconds")
 exercise.mistake(everyone, "devices * peak_tflops * 1e12 * seconds → peak_tflops * 1e12 * seconds")
 exercise.mistake(day, "60 * 60 * 24 * 14 → 60 * 24 * 14")
-exercise.mistake("Your result is in hours; the peak is in FLOP/s, so the time is in seconds.", "60 * 60 * 24 * 14 → 24 * 14")
+exercise.mistake("You counted the time in hours; the peak is in FLOP/s, so count it in seconds.", "60 * 60 * 24 * 14 → 24 * 14")
 exercise.mistake("In one_day your code counts 10⁹ FLOP/s for a TFLOP/s; tera is 10¹².", "1e12 * mfu → 1e9 * mfu")
 exercise.mistake("In one_day the peak is in TFLOP/s; tera is 10¹².", "1e12 * mfu → 1e15 * mfu")
 exercise.mistake("In one_day the peak is in TFLOP/s; tera is 10¹².", "1e12 * mfu → 1 * mfu")
@@ -82,25 +82,25 @@ exercise.mistake("Tera is 10¹² in one_day too, not 2⁴⁰.", "1e12 * mfu → 
 exercise.mistake("The MFU is missing: in a day the devices reach only a fraction of their peak.", "1e12 * mfu → 1e12")
 exercise.mistake("A lower MFU means less work done: multiply by it.", "1e12 * mfu → 1e12 / mfu")
 exercise.mistake(
-    "one_day counts one device; all of them work.", "devices * peak_tflops * 1e12 * mfu → peak_tflops * 1e12 * mfu"
+    "Your one_day counts one device; count all of them.", "devices * peak_tflops * 1e12 * mfu → peak_tflops * 1e12 * mfu"
 )
 exercise.mistake(
-    "The GB are right, but that's eight cards; the claim is about a single one.", "return memory_gb → return 8 * memory_gb"
+    "Your GB is right, but you counted eight cards; the claim is about a single one.", "return memory_gb → return 8 * memory_gb"
 )
 exercise.mistake(
-    "Eight cards have become one, but your code still counts 1024³ bytes for a GB; the label means 10⁹.",
+    "You now count one card, but still 1024³ bytes for a GB; on a card's label, a GB is 10⁹ bytes.",
     "memory_gb * 1e9 → memory_gb * 1024**3",
 )
 exercise.mistake(
-    "Two mistakes are still there: whose memory is it, and how large is a GB on a label?",
+    "on_one_card still has two mistakes: how many cards does it count, and how many bytes is a GB on a card's label?",
     "return memory_gb * 1e9 → return 8 * memory_gb * 1024**3",
 )
 exercise.mistake("Your result is in billions; return the plain number.", "memory_gb * 1e9 → memory_gb")
 exercise.mistake(
-    "Your result is the card's bytes; each parameter takes several of them.", "1e9 / bytes_per_parameter → 1e9"
+    "Your result is the card's memory in bytes; divide it by the bytes that each parameter takes.", "1e9 / bytes_per_parameter → 1e9"
 )
 exercise.mistake(
-    "More bytes for each parameter leave room for fewer of them.",
+    "The more bytes each parameter takes, the fewer parameters fit.",
     "1e9 / bytes_per_parameter → 1e9 * bytes_per_parameter",
 )
 exercise.mistake(
@@ -108,7 +108,7 @@ exercise.mistake(
 )
 
 # %% mistake: as noted
-# says: These are the functions as they were: each of the three has a mistake.
+# says: You haven't changed the functions: each of the three has a mistake.
 def two_weeks(devices, peak_tflops):
     return devices * peak_tflops * 1e12 * 60 * 60 * 24 * 7
 
@@ -119,7 +119,7 @@ def on_one_card(memory_gb, bytes_per_parameter):
     return 8 * memory_gb * 1024**3 / bytes_per_parameter
 
 # %% mistake: halves the peak, as if it were the sparse one
-# says: The peak is already the dense one: use it as it is.
+# says: peak_tflops is already the dense peak: use it unchanged.
 def two_weeks(devices, peak_tflops):
     return devices * peak_tflops / 2 * 1e12 * 60 * 60 * 24 * 14
 
