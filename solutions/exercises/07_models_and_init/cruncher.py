@@ -209,7 +209,7 @@ exercise.requirement(
     visible=[given(5, 3, says="Cruncher(5, 3)"), given(4, 1, says="Cruncher(4, 1)")],
     edges={"no layers": given(4, 0), "one number": given(1, 2), "more than ten": given(2, 12), "wide": given(7, 2)},
     domain=st.builds(given, st.integers(1, 6), st.integers(0, 5)),
-    hint="`layers`: num_layers of Linear(dim, dim). `final`: Linear(dim, 1). Nothing else, and each under one name.",
+    hint="`layers`: num_layers of Linear(dim, dim). `final`: Linear(dim, 1). Register nothing else, and give each module only one name.",
 )
 exercise.requirement(
     "Cruncher sends x through each layer in order, then through final, from [B, dim] to [B]",
@@ -267,14 +267,14 @@ exercise.requirement(
 new, many = "torch.randn(d_in, d_out) / math.sqrt(d_in)", "nn.ModuleList(Linear(dim, dim) for _ in range(num_layers))"
 exercise.mistake("PyTorch doesn't look into a plain list, so the layers in it aren't registered.",
                  f"{many} → [Linear(dim, dim) for _ in range(num_layers)]")  # fmt: skip
-exercise.mistake("This is one layer, used several times: make a new one for each place.",
+exercise.mistake("This is one layer, used several times. Create num_layers separate ones.",
                  f"{many} → nn.ModuleList([Linear(dim, dim)] * num_layers)")  # fmt: skip
-exercise.mistake("The std of the outputs would be √d_in: divide the weights by that.", f"{new} → torch.randn(d_in, d_out)")
+exercise.mistake("With weights of std 1, the outputs have a std of √d_in. Divide the weights by √d_in.", f"{new} → torch.randn(d_in, d_out)")
 exercise.mistake("You divided by d_in: divide by its square root.", f"{new} → torch.randn(d_in, d_out) / d_in")
 exercise.mistake("Your std is for d_out: each output is a sum over d_in terms.", f"{new} → torch.randn(d_in, d_out) / math.sqrt(d_out)")
-exercise.mistake("This is Kaiming's std: its 2 compensates for a ReLU, and there's none here.", f"{new} → torch.randn(d_in, d_out) * math.sqrt(2 / d_in)")
+exercise.mistake("This is Kaiming's std, whose factor of 2 compensates for a ReLU. This model has no ReLU.", f"{new} → torch.randn(d_in, d_out) * math.sqrt(2 / d_in)")
 exercise.mistake("This is Glorot's std; the exercise asks for LeCun's.", f"{new} → torch.randn(d_in, d_out) * math.sqrt(2 / (d_in + d_out))")
-exercise.mistake("This is nn.Linear's default: uniform, and its std is too small by a factor of √3.",
+exercise.mistake("This is nn.Linear's default, a uniform distribution whose std is too small by a factor of √3.",
                  f"{new} → (2 * torch.rand(d_in, d_out) - 1) / math.sqrt(d_in)")  # fmt: skip
 exercise.mistake("This is a uniform distribution; the exercise asks for a normal one.",
                  f"{new} → (2 * torch.rand(d_in, d_out) - 1) * math.sqrt(3 / d_in)")  # fmt: skip
@@ -282,13 +282,13 @@ exercise.mistake("A cut at ±2 std makes the weights 12% smaller: cut at ±3 std
                  f"{new} → nn.init.trunc_normal_(torch.empty(d_in, d_out), a=-2, b=2) / math.sqrt(d_in)")  # fmt: skip
 exercise.mistake("a and b are values: to cut at ±3 std, multiply them by std.",
                  f"{new} → nn.init.trunc_normal_(torch.empty(d_in, d_out), std=1 / math.sqrt(d_in), a=-3, b=3)")  # fmt: skip
-exercise.mistake("All weights are equal, so all outputs are, too.", f"{new} → torch.ones(d_in, d_out) / math.sqrt(d_in)")
-exercise.mistake("Several layers or models start with the same weights: don't set a seed inside.", "self.weight = nn → torch.manual_seed(0)\n        self.weight = nn")
-exercise.mistake("weight isn't registered: what is assigned to it has to be an nn.Parameter itself, scaled before it becomes one.",
+exercise.mistake("All weights are equal, so all outputs of a layer are equal, too.", f"{new} → torch.ones(d_in, d_out) / math.sqrt(d_in)")
+exercise.mistake("Several layers or models start with the same weights. Don't set a seed in your classes.", "self.weight = nn → torch.manual_seed(0)\n        self.weight = nn")
+exercise.mistake("weight isn't registered. Scale the tensor first, then wrap it in nn.Parameter and assign the parameter itself.",
                  f"nn.Parameter({new}) → nn.Parameter(torch.randn(d_in, d_out)) / math.sqrt(d_in)")  # fmt: skip
-exercise.mistake("weight isn't registered: what is assigned to it has to be an nn.Parameter itself, scaled before it becomes one.", f"nn.Parameter({new}) → ({new}).requires_grad_()")
+exercise.mistake("weight isn't registered. Scale the tensor first, then wrap it in nn.Parameter and assign the parameter itself.", f"nn.Parameter({new}) → ({new}).requires_grad_()")
 exercise.mistake("`super().__init__()` has to come first.", "super().__init__()\n        self.weight → self.weight")
-exercise.mistake("x @ weight needs [d_in, d_out]; PyTorch's own nn.Linear stores the transpose.",
+exercise.mistake("For x @ weight, the shape of weight has to be [d_in, d_out]; PyTorch's own nn.Linear stores the transpose.",
                  "torch.randn(d_in, d_out) / → torch.randn(d_out, d_in) /", "x @ self.weight → x @ self.weight.T")  # fmt: skip
 exercise.mistake("This is nn.Linear: use your own Linear, without biases.", "(Linear(dim, dim) for → (nn.Linear(dim, dim) for",
                  "= Linear(dim, 1) → = nn.Linear(dim, 1)")  # fmt: skip
@@ -301,12 +301,12 @@ exercise.mistake("squeeze() drops every dimension of size 1, even the batch.", "
 exercise.mistake("Your result is [B, 1]: drop the last dimension.", "self.final(x).squeeze(-1) → self.final(x)")
 exercise.mistake("The model has no ReLU.", "x = layer(x) → x = torch.relu(layer(x))")
 exercise.mistake("The result of each layer has to go into the next.", "x = layer(x) → layer(x)")
-exercise.mistake("The layers come in order, the first one first.", "for layer in self.layers → for layer in reversed(self.layers)")
-exercise.mistake("Every layer takes part, the last one too.", "for layer in self.layers → for layer in self.layers[:-1]")
+exercise.mistake("Apply the layers in order, starting with the first one.", "for layer in self.layers → for layer in reversed(self.layers)")
+exercise.mistake("Apply every layer, including the last one.", "for layer in self.layers → for layer in self.layers[:-1]")
 exercise.mistake("`.data` cuts the graph: no gradient reaches the weight.", "x @ self.weight → x @ self.weight.data")
-exercise.mistake("`detach()` cuts the graph: no gradient reaches what comes before.", "x = layer(x) → x = layer(x.detach())")
-exercise.mistake("Compute in the dtype of the weights, whichever it is.", "x @ self.weight → x.float() @ self.weight.float()")
-exercise.mistake("A module with two names is in a checkpoint twice.",
+exercise.mistake("`detach()` cuts the graph: no gradient reaches the layers before it.", "x = layer(x) → x = layer(x.detach())")
+exercise.mistake("Compute in the dtype of the weights, even if that isn't float32.", "x @ self.weight → x.float() @ self.weight.float()")
+exercise.mistake("A checkpoint contains a module with two names twice.",
                  "self.final = Linear(dim, 1) → self.final = Linear(dim, 1)\n        self.every = nn.ModuleList([*self.layers, self.final])")  # fmt: skip
 
 # %% wrong: keeps the weights as buffers

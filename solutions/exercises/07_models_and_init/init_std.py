@@ -57,7 +57,7 @@ exercise.requirement(
         **{f"{kind!r} is known": given(kind, 2, 3) for kind in KINDS},
     },
     domain=st.builds(given, any_of(*KINDS, "he", "GLOROT", "orthogonal") | st.text(max_size=6), fans, fans),
-    hint="For a kind that is none of the three: raise a ValueError.",
+    hint="Raise a ValueError for any kind other than these three.",
 )
 
 variance = "Your result is the variance; the standard deviation is its root."
@@ -74,14 +74,14 @@ exercise.mistake("The mean of the two fans is half of their sum.", f"{glorot} �
 exercise.mistake("This is the limit of Glorot's uniform distribution; its std is smaller by a factor of √3.",
                  f"{glorot} → math.sqrt(6 / (fan_in + fan_out))")  # fmt: skip
 exercise.mistake("This is the limit of Kaiming's uniform distribution; its std is smaller by a factor of √3.", f"{kaiming} → math.sqrt(6 / fan_in)")
-exercise.mistake("This is nn.Linear's default.", f"{lecun} → math.sqrt(1 / (3 * fan_in))")
-exercise.mistake("It is the variance that doubles: the 2 belongs under the root.", f"{kaiming} → 2 / math.sqrt(fan_in)")
-exercise.mistake("The root is of the whole fraction, not of the 2 alone.", f"{kaiming} → math.sqrt(2) / fan_in")
-exercise.mistake("A ReLU halves the mean square, and the weights have to make up for it.", f"{kaiming} → math.sqrt(1 / (2 * fan_in))")
+exercise.mistake("This is the std of nn.Linear's default weights, not LeCun's.", f"{lecun} → math.sqrt(1 / (3 * fan_in))")
+exercise.mistake("The variance doubles, not the std: the 2 belongs under the root.", f"{kaiming} → 2 / math.sqrt(fan_in)")
+exercise.mistake("Take the root of the whole fraction, not of the 2 alone.", f"{kaiming} → math.sqrt(2) / fan_in")
+exercise.mistake("A ReLU halves the mean square, and larger weights have to make up for that.", f"{kaiming} → math.sqrt(1 / (2 * fan_in))")
 exercise.mistake("Your result is the geometric mean of the two fans; Glorot's is half of their sum.", f"{glorot} → (fan_in * fan_out) ** -0.25")
 exercise.mistake("This is LeCun's std; Glorot's variance is different.", f"{glorot} → math.sqrt(1 / fan_in)")
 exercise.mistake("This is LeCun's std; Kaiming's variance is different.", f"{kaiming} → math.sqrt(1 / fan_in)")
-exercise.mistake("You divide by both fans, as Glorot's rule does; Kaiming's divides by the inputs alone.",
+exercise.mistake("You divide by both fans, as Glorot's rule does; Kaiming's rule divides by the inputs alone.",
                  f"{kaiming} → math.sqrt(4 / (fan_in + fan_out))")  # fmt: skip
 exercise.mistake("Any other kind is an error: raise a ValueError.", 'if kind == "kaiming" → if True')
 exercise.mistake("Any other kind is an error: raise a ValueError.", 'if kind == "lecun" → if kind not in ("glorot", "kaiming")')

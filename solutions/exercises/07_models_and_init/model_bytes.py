@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("All parameters and all buffers, each once: how many elements does it have, and how many bytes does one take?")
+exercise = Exercise("Count each parameter and each buffer once. How many elements does each have, and how many bytes does one element take?")
 
 
 def weigh(student, code, device="cpu"):
@@ -98,7 +98,7 @@ exercise.requirement(
             'model = nn.Linear(2, 2)\nmodel.register_buffer("a", torch.zeros(100)[:7])'),
     },
     domain=models(("parameter", "frozen", "buffer", "scratch"), ("buffer", "scratch"), dtypes=FLOATS[:4]),
-    hint="Besides its parameters, a model has buffers. Which method returns those?",
+    hint="Besides its parameters, a model has buffers. Which method returns the buffers?",
 )  # fmt: skip
 exercise.requirement(
     "a parameter or buffer with several names counts once",
@@ -166,7 +166,7 @@ exercise.mistake("The tensors may differ in dtype: ask each one.", "t.element_si
 exercise.mistake("A tensor with two names was counted twice.",
                  f"{both} → [t for m in (model.named_parameters, model.named_buffers) for _, t in m(remove_duplicate=False)]")  # fmt: skip
 exercise.mistake("A frozen parameter takes memory as well.", f"{both} → [*(p for p in model.parameters() if p.requires_grad), *model.buffers()]")
-exercise.mistake("A frozen parameter takes memory as well, and so do buffers.", f"{both} → [p for p in model.parameters() if p.requires_grad]")
+exercise.mistake("Frozen parameters and buffers take memory as well.", f"{both} → [p for p in model.parameters() if p.requires_grad]")
 exercise.mistake("Modules in modules have parameters and buffers, too.", f"{both} → [*model.parameters(recurse=False), *model.buffers(recurse=False)]")
 exercise.mistake(saved, f"{both} → list(model.state_dict().values())")
 exercise.mistake(saved,

@@ -44,7 +44,7 @@ exercise.requirement(
     visible=[given(*UP_AND_DOWN, False)],
     edges=edges(False, given),
     domain=chains(False),
-    hint="Each output is a sum over the layer's inputs. One factor for each layer.",
+    hint="Each output is a sum over the layer's inputs. Each layer contributes one factor.",
 )
 exercise.requirement(
     "the same with a ReLU between layers; the std is that of the outputs before the ReLU",
@@ -79,9 +79,9 @@ exercise.mistake("You returned mean squares; the std is the root.", f"{ROOTS} �
 exercise.mistake("The data haven't been through a ReLU: nothing is halved in the first layer.", "if relu and layer > 0 → if relu")
 exercise.mistake("A ReLU between two layers halves the mean square.", "if relu and layer > 0 → if False")
 exercise.mistake("Without ReLU nothing is halved.", "if relu and layer > 0 → if layer > 0")
-exercise.mistake("The next layer needs the mean of the squares, ½, not the variance of the ReLU's outputs.",
+exercise.mistake("Use the mean square of the ReLU's outputs, which is half of that before the ReLU, not their variance.",
                  f"mean_square /= 2\n        {THERE} → mean_square *= 0.5 - 0.5 / math.pi\n        {THERE}")  # fmt: skip
-exercise.mistake("A ReLU halves the mean square, not the std: that is a factor of √½.", f"mean_square /= 2\n        {THERE} → mean_square /= 4\n        {THERE}")
+exercise.mistake("A ReLU halves the mean square, not the std: the std changes by a factor of √½.", f"mean_square /= 2\n        {THERE} → mean_square /= 4\n        {THERE}")
 exercise.mistake("Forward, each output is a sum over the layer's inputs: widths[i].", f"{THERE} → mean_square *= widths[layer + 1] * std**2")
 exercise.mistake("Your list includes the std of the data: begin with the outputs of the first layer.", "mean_square, stds = 1.0, [] → mean_square, stds = 1.0, [1.0]")
 exercise.mistake("Your result treats each layer alone: the factors multiply with depth.",
@@ -89,22 +89,22 @@ exercise.mistake("Your result treats each layer alone: the factors multiply with
 exercise.mistake("Use the variance of the weights, std squared.", f"{THERE} → mean_square *= widths[layer] * std")
 exercise.mistake("The exercise asks for the std of every layer's outputs, not only the last one's.",
                  f"{ROOTS} → stds = [math.sqrt(mean_square)]\n    return stds\n    ### END")  # fmt: skip
-exercise.mistake("The std is that of the outputs before the ReLU: the half belongs to the next layer.",
+exercise.mistake("The exercise asks for the std before the ReLU: halve the mean square only when you compute the next layer's.",
                  "        if relu and layer > 0: →         if relu and layer < len(weight_stds) - 1:")  # fmt: skip
 
-exercise.mistake("Your code begins with the last layer: the exercise asks for the order of the layers.", "return stds[::-1] → return stds")
+exercise.mistake("Your code begins with the last layer: the exercise asks for the first layer first.", "return stds[::-1] → return stds")
 exercise.mistake("Going back, each sum runs over the layer's outputs: widths[i + 1].", f"{BACK} → mean_square *= widths[layer] * weight_stds[layer] ** 2")
 exercise.mistake("Where a ReLU was off, no gradient passes: that halves the mean square.", "if relu:\n            mean_square /= 2 → if False:\n            mean_square /= 2")
 exercise.mistake("Without ReLU every gradient passes: nothing is halved.", "if relu:\n            mean_square /= 2 → if True:\n            mean_square /= 2")
-exercise.mistake("A ReLU halves the mean square of the gradient, not its std: that is a factor of √½.", "if relu:\n            mean_square /= 2 → if relu:\n            mean_square /= 4")
+exercise.mistake("A ReLU halves the mean square of the gradient, not its std: the std changes by a factor of √½.", "if relu:\n            mean_square /= 2 → if relu:\n            mean_square /= 4")
 exercise.mistake("The gradient of a layer's outputs comes back through the weights of the layer after it, not through its own.",
                  f"{BACK} → mean_square *= widths[layer] * weight_stds[layer - 1] ** 2")  # fmt: skip
-exercise.mistake("One number for each layer: the gradient of the data isn't asked for.", "in reversed(range(1, len(weight_stds))) → in reversed(range(len(weight_stds)))")
+exercise.mistake("Return one number for each layer. The exercise doesn't ask for the gradient of the data.", "in reversed(range(1, len(weight_stds))) → in reversed(range(len(weight_stds)))")
 exercise.mistake("There is no ReLU after the last layer: its gradient is 1.", "mean_square, stds = 1.0, [1.0] → mean_square, stds = (0.5, [0.5**0.5]) if relu else (1.0, [1.0])")
 exercise.mistake("You returned mean squares of the gradients; the std is the root.", "stds.append(math.sqrt(mean_square))\n    return stds[::-1] → stds.append(mean_square)\n    return stds[::-1]")
 
 # %% mistake: the gradient of what leaves the ReLU
-# says: Your result is the gradient of the ReLU's outputs; for its inputs, half of the squares are gone.
+# says: Your result is the std of the gradient of the ReLU's outputs. The exercise asks for that of its inputs, whose mean square is half as large.
 def stds_through_depth(widths, weight_stds, relu):
     square, found = 1.0, []
     for i, std in enumerate(weight_stds):
