@@ -257,7 +257,7 @@ def collect(
     _say(
         f"{len(found.new)} new attempts of {len({student for student, _ in found.new})} students, "
         f"{found.known} collected before, {len(found.unmatched)} not matched; "
-        f"{len(found.missing)} students have handed in nothing so far"
+        f"of {len(found.missing)} students nothing was found"
     )
     if found.unmatched:
         _say(f"To match them, write the names above into the column `also` of {roster_file or folder / 'roster.csv'}")

@@ -158,17 +158,24 @@ class Semester:
 
     def expected(self, week: int, student: str) -> float | None:
         """The points that a student must end up with for a lecture, or None for no work."""
-        name = self.lectures[week].name
-        if not (theirs := self.work.get((name, student))):
+        if not (chosen := self._chosen(week, student)):
             return None
-        # The attempt with the most points counts, after what being late costs; of equal ones the later.
-        best, _, chosen = max((self._worth(week, one)[0], place, one) for place, one in enumerate(theirs))
-        marks = dict(self.points[name, chosen.version])
-        by_hand = {exercise: points for (n, s, exercise), points in self.given.items() if (n, s) == (name, student)}
-        if not by_hand:
-            return best
-        total = sum((marks | by_hand).values())
+        total = sum(self.marks(week, student).values())
         return total - round(self._worth(week, chosen)[1] * total, 2)
+
+    def marks(self, week: int, student: str) -> dict[str, float]:
+        """The points that a student must end up with for each exercise, before what being late costs."""
+        if not (chosen := self._chosen(week, student)):
+            return {}
+        name = self.lectures[week].name
+        by_hand = {exercise: points for (n, s, exercise), points in self.given.items() if (n, s) == (name, student)}
+        return self.points[name, chosen.version] | by_hand
+
+    def _chosen(self, week: int, student: str) -> Work | None:
+        """The attempt with the most points, after what being late costs; of equal ones the later."""
+        theirs = self.work.get((self.lectures[week].name, student), [])
+        worth = [(self._worth(week, one)[0], place) for place, one in enumerate(theirs)]
+        return theirs[max(worth)[1]] if worth else None
 
     def _worth(self, week: int, one: Work) -> tuple[float, float]:
         """An attempt's points, and the share that being late takes off."""

@@ -1078,7 +1078,9 @@ scaler = torch.amp.GradScaler(device.type)
 losses = [mixed_step(model, optimizer, scaler, x, y, max_norm=1.0) for _ in range(20)]
 mixed_step(model, optimizer, scaler, x, 1e4 * y, max_norm=1.0)  # overflows
 sound = all(p.isfinite().all().item() for p in model.parameters())
-print(f"the loss: {losses[0]:.2f}, and after 20 steps {losses[-1]:.2f}; after one overflow, still numbers? {sound}")
+print(
+    f"the loss: {losses[0]:.2f}, and after 20 steps {losses[-1]:.2f}; after one overflow, still numbers? {sound}"
+)
 assert losses[-1] < losses[0] < 2 and sound
 
 # %% [markdown]

@@ -619,7 +619,7 @@ def test_what_is_no_source_or_no_class_is_an_error_that_says_what_to_do(course: 
     empty.mkdir()
     course.roster.write_text(ROSTER, encoding="utf-8")
     assert command(course, empty) == (
-        0, "0 new attempts of 0 students, 0 collected before, 0 not matched; 3 students have handed in nothing so far"
+        0, "0 new attempts of 0 students, 0 collected before, 0 not matched; of 3 students nothing was found"
     )  # fmt: skip
 
 

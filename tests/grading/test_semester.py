@@ -146,6 +146,11 @@ def test_every_export_has_the_planned_points(made: semester.Semester, name: str)
         wanted
     )
     assert {row["state"] for row in rows.values()} == {"graded", "not submitted"}
+    parts: dict[str, dict[str, float]] = {}
+    for row in csv.DictReader(io.StringIO(files["questions.csv"])):
+        if row["points"]:
+            parts.setdefault(row["student"], {})[row["exercise"]] = float(row["points"])
+    assert parts == {student: pytest.approx(made.marks(NAMES.index(name), student)) for student in wanted}
     # Those who have left are not in the files for other systems, and nobody else is missing there.
     there = {student: points for student, points in wanted.items() if student not in made.left}
     people = [Person(f"{1000 + place}", "x", f"u{student}", f"{student}@example.org")
@@ -161,8 +166,8 @@ def test_every_export_has_the_planned_points(made: semester.Semester, name: str)
     assert {login[1:]: float(grade) for (login, _), grade in moodle.grades.items()} == pytest.approx(there, abs=1e-3)
 
 
-def test_the_gradebook_has_the_planned_points(made: semester.Semester) -> None:
-    name = NAMES[0]
+@pytest.mark.parametrize("name", NAMES)
+def test_the_gradebook_has_the_planned_points(made: semester.Semester, name: str) -> None:
     summary = grade.grade_class(made.folder, name, workers=0)
     assert not summary.gradebook_problem and summary.graded == ()
     with Gradebook(made.folder.gradebook_url) as book:
