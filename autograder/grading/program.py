@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import ast
 import builtins
-import contextlib
 import functools
-import importlib.util
+import importlib.machinery
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
@@ -193,9 +193,8 @@ class Program:
         for step in self.steps[:place]:
             if step.kind is Kind.THEIRS:
                 for name in dict.fromkeys(_IMPORTED.findall(step.cell.text)):
-                    with contextlib.suppress(ValueError):  # `__main__`
-                        if importlib.util.find_spec(name) is None:
-                            return f"{step.cell.title} imports `{name}`, which isn't here"
+                    if not _installed(name):
+                        return f"{step.cell.title} imports `{name}`, which isn't here"
         return ""
 
     def in_text(self, exercise: Exercise) -> str:
@@ -244,6 +243,14 @@ class Program:
             cells = {n for name in todo for n in self._definers.get(name, ()) if self.steps[n].kind is Kind.THEIRS}
             todo = set().union(*(self._used[number] for number in cells)) - found
         return found
+
+
+@functools.lru_cache(maxsize=4096)
+def _installed(name: str) -> bool:
+    """Whether there's such a module. Only files are looked at: setuptools, asked for `distutils`, would replace it in
+    this process. Cached, since a thousand cells can import the same ones."""
+    there = name == "__main__" or name in sys.stdlib_module_names
+    return there or importlib.machinery.PathFinder.find_spec(name) is not None
 
 
 def _steps(problems: ProblemSet, cells: Sequence[Cell]) -> tuple[Step, ...]:

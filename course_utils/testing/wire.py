@@ -366,6 +366,8 @@ class _Unpacker:
         for name, allowed in kinds.items():
             if name in seen and type(seen[name]) not in allowed:
                 raise WireError(f"an observation whose {name} is a {type(seen[name]).__name__}")
+        if not all(type(each) is int for each in (*seen.get("shape", ()), *seen.get("stride", ()))):
+            raise WireError("an observation whose shape or stride is not of numbers")  # the judge multiplies by them
         if not all(type(label) in (int, str) for label in (*seen["shares"], *seen["mutated"])):
             raise WireError("an observation that names arguments by neither place nor keyword")
         return Observation(**seen)
