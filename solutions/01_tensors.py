@@ -138,11 +138,10 @@ r"""
 ### Exercise 1.1 · How many bytes? &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
 Write `tensor_bytes(x, dtype)`. It returns how many bytes the elements of `x` take. If a `dtype` is given, return how
-many they would take in that dtype, without making such a tensor; by default `dtype` is `None`, which means the dtype
-that `x` has. The function must work for every dtype and shape, for an empty tensor, and for a tensor on the "meta"
-device (such a tensor has a shape and a dtype but no data). For a *view* (a part of a larger tensor, or one row repeated
-many times; lecture 03 has more on views), count the elements of the view itself, not all the elements in the memory
-behind it.
+many they would take in that dtype, without making such a tensor; by default `dtype` is `None`, which means the dtype of
+`x`. The function must work for every dtype and shape, for an empty tensor, and for a tensor on the "meta" device (such
+a tensor has a shape and a dtype but no data). For a *view* (a part of a larger tensor, or one row repeated many times;
+lecture 03 has more on views), count the elements of the view itself, not all the elements in the memory behind it.
 """
 
 
@@ -185,8 +184,8 @@ r"""
 > 2,304 MiB (1 MiB is $2^{20}$ bytes) divided by 1,000, which gives neither GB nor GiB. (To get GiB, divide by 1,024.)
 > Always write the unit, and check the order of magnitude as well. Suppose you read "2.3 GB" for a 2,048 × 8,192 matrix
 > in `float32`. No mix-up of units explains that, since the matrix takes 64 MiB, less than 3% of 2.3 GB. The sizes that
-> makers advertise are only approximate, too: for an "80 GB" H100, the command `nvidia-smi` reports 81,559 MiB, which is
-> 85.5 GB.
+> manufacturers advertise are only approximate, too: for an "80 GB" H100, the command `nvidia-smi` reports 81,559 MiB,
+> which is 85.5 GB.
 """
 
 # %% tags=["error-6", "error-24"]
@@ -301,7 +300,7 @@ Write `bytes_copied(x, device, dtype)`. It returns how many bytes of *new* memor
 `.to` returns `x` itself; otherwise enough for every element of `x`, since the copy stores each one separately even
 where `x` is a view that repeats a row. Work it out without making that copy or another tensor of its size, since
 `device` may be one that this machine doesn't have. Like `x.device`, the argument `device` includes the card's index
-(`cuda:0`). If `device` is `meta`, then `x` is on it already, and `dtype` is the dtype of `x`.
+(`cuda:0`). If `device` is `meta`, you may assume that `x` is on it already and that its dtype is `dtype`.
 """
 
 

@@ -370,8 +370,8 @@ source, so every batch after the first changes. That's why batches should have t
 
 > **Trap: a read-only array.** An array mapped with `mmap_mode="r"` is read-only, yet `torch.from_numpy` turns it into a
 > tensor that PyTorch *thinks* it may write to. PyTorch warns about this, but only once. `astype(np.int64)` makes a copy
-> that it may safely write to. Make that copy *after* you've picked the windows: `tokens.astype(np.int64)` would read
-> the whole file into memory, at eight bytes per token.
+> that's safe to write to. Make that copy *after* you've picked the windows: `tokens.astype(np.int64)` would read the
+> whole file into memory, at eight bytes per token.
 
 ### Exercise 9.2 · A batch &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
@@ -413,10 +413,10 @@ r"""
 **Why it matters.** With an off-by-one error here, the model silently learns the wrong thing: if the targets equal the
 inputs, the loss goes to zero, and the model has only learned to copy.
 
-Don't train on the whole text if you'll use the model. (In this lecture we do, since we only compare runs with each
-other.) A **validation set** is a set of examples that the model isn't trained on, and the **validation loss** is the
-model's loss on them. It shows whether the model has learned something general. (**Overfitting** means that a model fits
-its training examples but not others.)
+If you plan to use the model, don't train on the whole text. (In this lecture we do, since we only compare runs with
+each other.) A **validation set** is a set of examples that the model isn't trained on, and the **validation loss** is
+the model's loss on them. It shows whether the model has learned something general. (**Overfitting** means that a model
+fits its training examples but not others.)
 
 *Try it yourself:* ask for a context that's one token shorter than the text. How many windows are there, and how many
 different batches?
@@ -1176,7 +1176,7 @@ check("warmup_cosine")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Begin with the warm-up: there <code>peak</code> is divided into <code>warmup</code> equal parts: step 0 gets one of them, and step 1 gets two.</details>
+<details><summary>Hint 1</summary>In the warm-up, <code>peak</code> is divided into <code>warmup</code> equal parts: step 0 gets one of them, and step 1 gets two.</details>
 <details><summary>Hint 2</summary><code>min(p, 1.0)</code> keeps the cosine from going up again: at 1 it gives exactly <code>floor</code>.</details>
 
 **Why it matters.** GPT-3, Llama 2 and Llama 3 were all trained with a warm-up and a cosine schedule, according to their

@@ -71,8 +71,8 @@ assert round(alone["activations"] / card, 1) == round(3 / 5, 1)
 # %% [markdown]
 r"""
 The optimizer state is the largest part: it takes as much as the weights, gradients and master weights together. The
-activations, counted as in lecture 08, would fill three fifths of the card. Together, they don't fit. Here's what people
-do about it, and what they pay:
+activations, counted as in lecture 08, would fill three fifths of the card. The total doesn't fit. Here's what people do
+about it, and what they pay:
 
 | method | reduces | costs |
 |---|---|---|
@@ -395,8 +395,8 @@ assert plain_kept == 9 * kept
 
 # %% [markdown]
 r"""
-(As before, the first input doesn't count, but the errors do.) While the backward pass works on a block, the block's
-intermediate results take space too, but those of two blocks never exist at the same time.
+(As before, the first input doesn't count, but the differences do.) While the backward pass works on a block, the
+block's intermediate results take space too, but those of two blocks never exist at the same time.
 
 PyTorch's own `checkpoint` keeps the same number of bytes, but it also does something that yours doesn't.
 

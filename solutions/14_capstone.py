@@ -290,13 +290,13 @@ $N = B \cdot T$ tokens (not the $N$ of $6N$) and $h$ heads, autograd keeps:
 |---|---|---|
 | the last LayerNorm: its input and its statistics | $Nd + 2N$ | `float32` |
 | its output, as the input of the output layer | $Nd$ | 16 bits |
-| the loss: all log-probabilities, and a scalar, the number of tokens in the mean | $NV + 1$ | `float32` |
+| the loss: all log-probabilities, and a scalar, the number of tokens averaged over | $NV + 1$ | `float32` |
 | a copy of each matrix in a product, including the token embedding | $12Ld^2 + Vd$ | 16 bits |
 
-From a query's log-sum-exp, the backward pass computes its attention weights again. The last row exists only under
-autocast: in `float32` the weights themselves are used, and there's no copy. The other rows are the same in `float32`,
-with 4 bytes throughout. There's no $T^2$ in either table, because we'll use fused attention, which doesn't store the
-attention weights.
+From a query's log-sum-exp, the backward pass computes its attention weights again. The second table's last row exists
+only under autocast: in `float32` the weights are used directly, without a copy. The other rows are the same in
+`float32`, with 4 bytes throughout. There's no $T^2$ in either table, because we'll use fused attention, which doesn't
+store the attention weights.
 
 ### Exercise 14.2 · Bytes by kind &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
@@ -795,7 +795,7 @@ Why not use two layers? Because every error in $t(m) - t(1)$ is multiplied by $(
 that's $L - 1$; here it's less than two. And we need the *mean* time of a step, not the median, because a run pays for
 its slow steps too.
 
-Which format is faster for this model? We rehearse in both and choose the faster one. That's four rehearsals; each takes
+Which format is faster for this model? We rehearse in both and choose the faster one. That's four rehearsals; each lasts
 a fiftieth of the run's steps, but at least one second.
 
 Five times during the run we also compute the validation loss, on 16 batches each time. Each batch takes only a forward
@@ -1270,7 +1270,7 @@ for way, rate in rates.items():
 # %% [markdown]
 r"""
 Your cache adds a few small operations to each layer, so expect slightly fewer tokens per second than estimated from the
-two passes, and far fewer if another program takes the processor in between. In a model this small, even a pass over one
+two passes, and far fewer if another program competes for the processor. In a model this small, even a pass over one
 token is mostly overhead (lecture 13). The larger the model and the longer its context, the more a cache helps.
 
 But the cache is of no use beyond the end of the context. A loop without a cache could go on by passing only the last
