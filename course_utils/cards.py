@@ -519,7 +519,7 @@ _MAKERS = {"nvidia", "amd", "geforce", "instinct", "tesla"}
 
 
 def words(name: str) -> tuple[str, ...]:
-    """The words of a card's name, in lower case and without the maker's, which identify it."""
+    """The words of a card's name, in lower case, without those of maker and brand."""
     return tuple(word for word in re.findall(r"[a-z0-9.]+", name.lower()) if word not in _MAKERS)
 
 

@@ -39,7 +39,7 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
 
 
 def remove_partials(folder: Path) -> None:
-    """Delete what `replacing` left in a folder when its process was killed. Call it only while nobody writes there."""
+    """Delete what `replacing` left in a folder when its process was killed. Nobody may be writing there."""
     for partial in folder.glob(".*.partial"):
         partial.unlink(missing_ok=True)
 

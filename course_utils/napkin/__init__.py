@@ -1,4 +1,4 @@
-"""What training and serving a model will take: parameters, FLOPs, bytes by purpose, time, cost and energy.
+"""Estimate what training or serving a model takes: parameters, FLOPs, bytes by purpose, time, cost and energy.
 
     from course_utils import napkin
 
@@ -16,8 +16,8 @@
     napkin.all_reduce(16e9, ranks=8, bandwidth=450e9)  # seconds
     napkin.communication(model, step, ACCELERATORS["H100 SXM"])  # what a step sends, by kind of parallelism
 
-On a command line: ``python -m course_utils.napkin --help``. Everything but `trace` does without PyTorch. How close it
-comes to published numbers: docs/published.md.
+On the command line: ``python -m course_utils.napkin --help``. Only `trace` needs PyTorch. docs/published.md shows how
+close the estimates come to published numbers.
 
 This is a ledger, not a simulation: it leaves out what frameworks add (fragmentation, communication buffers,
 temporaries).

@@ -1,4 +1,4 @@
-"""``python -m course_utils.napkin``: plan a training run, serving, or find an MFU, on the command line."""
+"""``python -m course_utils.napkin``: plan a training run, plan serving, or calculate an MFU on the command line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ examples:
   python -m course_utils.napkin --module my_package.model:make --input "int64[4, 2048]" --card A10G --price 1.2
   python -m course_utils.napkin --model "Llama 3.1 8B" --json
 
-other commands, the first two with their own --help:
+other commands (serve and mfu have their own --help):
   python -m course_utils.napkin serve --model "Llama 3.1 8B" --batch 8
   python -m course_utils.napkin mfu --model "nanochat d24" --tokens-per-second 799829 --cards 8
   python -m course_utils.napkin published (the planner beside published numbers)
@@ -53,8 +53,8 @@ def main(given: Sequence[str] | None = None) -> None:
         return
     make, run = commands[words.pop(0)] if words and words[0] in commands else (_training_parser, _train)
     parser = make()
-    parser.add_argument("--json", action="store_true", help="for a program to read")
-    parser.add_argument("--list", action="store_true", help="names of models and cards")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--list", action="store_true", help="list the names of models and cards")
     parsed = parser.parse_args(words)
     try:
         if parsed.list:
@@ -79,17 +79,17 @@ def _parser(name: str, usage: str, description: str, epilog: str = "") -> argpar
 
 
 def _training_parser() -> argparse.ArgumentParser:
-    about = "What a training takes, before it is run: parameters, FLOPs, bytes on each card, time and cost,\n"
+    about = "What a training run will take: parameters, FLOPs, bytes on each card, time and cost,\n"
     parser = _parser("", _ONE_OF, f"{about}each with its formula and its source.", _EXAMPLES)
     arguments.add_model(parser, module=True)
     arguments.add_step(parser)
     run = arguments.add_card(parser)
     run.add_argument(
-        "--tokens", type=arguments.number, metavar="N", help="to train on, or samples; 20 for each parameter"
+        "--tokens", type=arguments.number, metavar="N", help="tokens (or samples) to train on; 20 per parameter"
     )
-    run.add_argument("--mfu", type=arguments.number, metavar="SHARE", help="of the peak that is reached; 0.41")
+    run.add_argument("--mfu", type=arguments.number, metavar="SHARE", help="the fraction of the peak reached; 0.41")
     run.add_argument(
-        "--price", type=arguments.number, metavar="USD", help="for an hour of one card; from the table of facts"
+        "--price", type=arguments.number, metavar="USD", help="price per GPU-hour; from the table of facts"
     )
     return parser
 
@@ -100,7 +100,7 @@ def _train(given: argparse.Namespace) -> Plan:
         found, step, name = arguments.traced(given)
         return plan(found, step, card=arguments.accelerator(given), name=name, **numbers)
     if given.input:
-        raise ValueError("--input is that of a module: name its function with --module")
+        raise ValueError("--input is a module's input: give --module as well")
     model, name = arguments.shape(given)
     step = arguments.step(given)
     return plan(model.reaching(step.context), step, card=arguments.accelerator(given), name=name, **numbers)
@@ -113,7 +113,7 @@ def _serving_parser() -> argparse.ArgumentParser:
     arguments.add_serving(parser)
     run = arguments.add_card(parser)
     run.add_argument("--mfu", type=arguments.number, metavar="SHARE", help="of prefill; 0.5")
-    run.add_argument("--price", type=arguments.number, metavar="USD", help="for an hour of one card")
+    run.add_argument("--price", type=arguments.number, metavar="USD", help="price per GPU-hour")
     return parser
 
 
@@ -125,17 +125,21 @@ def _serve(given: argparse.Namespace) -> Plan:
 
 
 def _mfu_parser() -> argparse.ArgumentParser:
-    about = "The share of the cards' peak that a training reaches, from the tokens per second that its log prints."
+    about = (
+        "The MFU of a training run: the fraction of the cards' peak it reaches, from the tokens per second in its log."
+    )
     parser = _parser("mfu", "(--model NAME | --layers N … | --module NAME | --parameters N) …", about)
     arguments.add_model(parser, module=True)
-    parser.add_argument("--parameters", type=arguments.number, metavar="N", help="instead of a shape: 6 FLOPs for each")
+    parser.add_argument(
+        "--parameters", type=arguments.number, metavar="N", help="instead of a shape: 6 FLOPs per token each"
+    )
     parser.add_argument("--context", type=arguments.count, default=2_048, metavar="N", help="of a sequence; 2,048")
     parser.add_argument("--tokens-per-second", type=arguments.number, metavar="N", help="of all cards together")
     parser.add_argument("--tokens-per-step", type=arguments.number, metavar="N", help="with --seconds-per-step")
     parser.add_argument("--seconds-per-step", type=arguments.number, metavar="S")
-    parser.add_argument("--log", metavar="FILE", help='with lines such as "tok/sec: 1,234"; their median counts')
-    parser.add_argument("--cards", type=arguments.count, default=1, metavar="N", help="that train together; 1")
-    parser.add_argument("--dtype", default="bfloat16", help="of the products; bfloat16")
+    parser.add_argument("--log", metavar="FILE", help='a log with lines such as "tok/sec: 1,234"; uses their median')
+    parser.add_argument("--cards", type=arguments.count, default=1, metavar="N", help="cards that train together; 1")
+    parser.add_argument("--dtype", default="bfloat16", help="dtype of the matrix products; bfloat16")
     arguments.add_card(parser)
     return parser
 
@@ -158,8 +162,8 @@ def _tokens_per_second(given: argparse.Namespace) -> float:
     ways = [given.tokens_per_second, given.tokens_per_step and given.seconds_per_step, given.log]
     if sum(bool(way) for way in ways) != 1:
         raise ValueError(
-            "say how fast it is in one way: --tokens-per-second N, --tokens-per-step N with --seconds-per-step S, or "
-            "--log FILE"
+            "give the speed in exactly one way: --tokens-per-second N, --tokens-per-step N with --seconds-per-step S, "
+            "or --log FILE"
         )
     if given.log:
         rates = rates_in(Path(given.log).read_text(encoding="utf-8", errors="replace"))
@@ -175,5 +179,5 @@ if __name__ == "__main__":
     try:
         main()
         sys.stdout.flush()
-    except BrokenPipeError:  # what reads the output, such as head, has seen enough
+    except BrokenPipeError:  # the reader of the output, such as head, has stopped reading
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

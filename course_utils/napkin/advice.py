@@ -1,4 +1,4 @@
-"""What would make a plan fit, and why nobody would run it as it is."""
+"""Advice on a plan: what would make it fit, and what makes it impractical."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from course_utils.napkin.shapes import Transformer
 from course_utils.napkin.step import SHARDED, Step
 from course_utils.units import counted, readable
 
-_Change = tuple[str, dict[str, Any]]  # what a person calls it, and the fields of a Step
+_Change = tuple[str, dict[str, Any]]  # its description, and the fields of a Step that it sets
 _MANY_CARDS = 2**16
 
 
@@ -30,7 +30,7 @@ def held(model: Transformer | Traced, step: Step) -> int:
 
 
 def advice(model: Transformer | Traced, step: Step, limit: int) -> Iterator[str]:
-    """What would make it fit: each change that is enough alone, otherwise several together; and a larger card."""
+    """What would make it fit: single changes that are enough alone, otherwise several together; and a larger card."""
 
     def says(what: str, changed: Step) -> str | None:
         size = held(model, changed)
@@ -54,7 +54,7 @@ def advice(model: Transformer | Traced, step: Step, limit: int) -> Iterator[str]
             kept = sum(activations(model, together).values()) if isinstance(model, Transformer) else model.activations
             what = "shorter context" if isinstance(model, Transformer) else "smaller input"
             size = readable(kept or 0, "B")
-            yield f"a {what}: its activations take {size} on each card, however many share the rest"
+            yield f"a {what}: activations take {size} on each card, no matter how many cards divide the rest"
     needed = held(model, step)
     larger = [(card.memory_bytes, card.name) for card in ACCELERATORS.values() if (card.memory_bytes or 0) >= needed]
     if larger:
@@ -74,7 +74,7 @@ def _on_one_card(model: Transformer | Traced, step: Step, limit: int) -> list[_C
     if not step.checkpointing:
         found.append(("checkpointing", {"checkpointing": True}))
     if step.batch > 1:
-        # Bytes grow with the batch, so the largest that fits is found by halving what is left.
+        # Bytes grow with the batch, so a binary search finds the largest that fits.
         sizes = range(1, step.batch)
         index = bisect_left(sizes, True, key=lambda size: held(model, replace(step, batch=size)) > limit)
         found.append((f"a batch of {max(1, index):,}", {"batch": max(1, index)}))
@@ -91,26 +91,26 @@ def warnings(
     unknown: str,
     item: str,
 ) -> Iterator[str]:
-    """Why nobody would run it like this.
+    """What makes a plan impractical, one sentence each.
 
     Args:
         step, card: as planned.
         items: tokens (or samples) in a step.
-        steps: of the training.
-        mfu: that is assumed.
-        sending: what cards send one another.
-        unknown: why that isn't known; empty if it is.
+        steps: the number of steps of the training run.
+        mfu: the assumed MFU.
+        sending: what cards send one another, by purpose.
+        unknown: why ``sending`` isn't known; empty if it is.
         item: "token" or "sample".
     """
     most, best = FACTS["DeepSeek-V3 tokens in a step"], FACTS["MaxText 32B MFU on TPU v5e"]
     if item == "token" and items > most.value:
         yield (
-            f"{counted(items)} tokens in a step; the most in the table of facts are DeepSeek-V3's "
+            f"{counted(items)} tokens in a step; the most in the table of facts is DeepSeek-V3's "
             f"{counted(most.value)}. Beyond a critical batch, more tokens in a step save no steps: use fewer groups, a "
             "smaller batch, or tensor and pipeline parallelism."
         )
     if steps < 1000:
-        yield f"only {counted(steps)} steps: few optimizers get anywhere with so few updates."
+        yield f"only {counted(steps)} steps: few optimizers get far with so few updates."
     if mfu > best.value:
         yield f"an MFU of {mfu:.2g} is above the best in the table of facts, {best.value:.2g} ({best.source})."
     if unknown:
@@ -121,4 +121,4 @@ def warnings(
     if bubble(step) > 0.2:
         yield f"the pipeline's stages stand idle for {bubble(step):.0%} of a step: accumulate over more batches."
     if card.peak.get("bfloat16") is None and "float16" in card.peak and "bfloat16" in step.recipe:
-        yield f"{card.name} has no bfloat16 and takes float16, which needs loss scaling (lecture 10)."
+        yield f"{card.name} has no bfloat16; this plan uses float16, which needs loss scaling (lecture 10)."

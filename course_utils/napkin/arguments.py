@@ -1,4 +1,4 @@
-"""The command's arguments: parsers, and what they say about models, cards and numbers."""
+"""The command's arguments, and the models, cards and numbers that they describe."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from course_utils.units import parse
 if TYPE_CHECKING:
     import torch
 
-_MOST = 1e15  # of anything that is counted: larger numbers are typing errors
+_MOST = 1e15  # the largest accepted count: anything larger is a typing error
 _NEEDED = ("layers", "width", "heads", "vocabulary")
 _EXPERTS = {"experts": "routed", "active_experts": "active", "expert_width": "width", "shared_experts": "shared"}
 SHORT = {
@@ -38,7 +38,7 @@ SHORT = {
 
 
 def number(text: str, unit: str = "") -> float:
-    """``"15T"`` is 15e12."""
+    """The number in an argument, with an optional suffix: ``"15T"`` is 15e12."""
     try:
         return parse(text, unit)
     except ValueError as error:
@@ -46,7 +46,7 @@ def number(text: str, unit: str = "") -> float:
 
 
 def count(text: str) -> int:
-    """A whole number, at least 1."""
+    """An integer, at least 1."""
     found = number(text)
     if not found.is_integer() or not 1 <= found <= _MOST:
         raise argparse.ArgumentTypeError(f"{text!r} is not a count; expected 1, 2, 3, … and at most {_MOST:.0e}")
@@ -54,27 +54,29 @@ def count(text: str) -> int:
 
 
 def add_model(parser: argparse.ArgumentParser, *, module: bool) -> None:
-    """The model: a published one, a shape, or any nn.Module."""
+    """Add the arguments for the model: a published one, a shape or, with ``module``, any nn.Module."""
     model = parser.add_argument_group(
         "the model: a published one or a shape" + (", or any nn.Module" if module else "")
     )
     model.add_argument("--model", metavar="NAME", help="a published model; --list shows them")
     for name in _NEEDED:
         model.add_argument(f"--{name}", type=count, metavar="N", help="of a Transformer")
-    model.add_argument("--kv-heads", type=count, metavar="N", help="of keys and values; as many as heads")
+    model.add_argument("--kv-heads", type=count, metavar="N", help="key-value heads; as many as --heads")
     model.add_argument("--head-width", type=count, metavar="N", help="width / heads")
-    model.add_argument("--feed-forward", type=count, metavar="N", help="between its matrices; 4 · width")
-    model.add_argument("--gated", action="store_true", help="a gated feed-forward, as in Llama")
-    model.add_argument("--positions", type=count, metavar="N", help="rows of a learned table; none")
-    model.add_argument("--tied", action="store_true", help="the head is the table of tokens")
-    model.add_argument("--biases", action="store_true", help="every matrix of a layer has one")
-    model.add_argument("--rms-norm", action="store_true", help="one vector for each norm, where LayerNorm has two")
-    model.add_argument("--window", type=count, metavar="TOKENS", help="that each layer attends to; all")
-    model.add_argument("--experts", type=count, metavar="N", help="in a layer, among which a router chooses; none")
-    model.add_argument("--active-experts", type=count, metavar="N", help="that each token goes to")
-    model.add_argument("--expert-width", type=count, metavar="N", help="between an expert's matrices")
-    model.add_argument("--shared-experts", type=count, metavar="N", help="that every token goes to besides; none")
-    model.add_argument("--dense-layers", type=count, metavar="N", help="without experts; none")
+    model.add_argument(
+        "--feed-forward", type=count, metavar="N", help="hidden width of the feed-forward block; 4 · width"
+    )
+    model.add_argument("--gated", action="store_true", help="use a gated feed-forward block, as in Llama")
+    model.add_argument("--positions", type=count, metavar="N", help="rows of a learned positional embedding; none")
+    model.add_argument("--tied", action="store_true", help="the output layer shares the token embedding")
+    model.add_argument("--biases", action="store_true", help="every matrix of a layer has a bias")
+    model.add_argument("--rms-norm", action="store_true", help="RMSNorm, with one vector where LayerNorm has two")
+    model.add_argument("--window", type=count, metavar="TOKENS", help="sliding window of attention; all tokens")
+    model.add_argument("--experts", type=count, metavar="N", help="routed experts in a layer; none")
+    model.add_argument("--active-experts", type=count, metavar="N", help="routed experts that each token goes to")
+    model.add_argument("--expert-width", type=count, metavar="N", help="hidden width of an expert")
+    model.add_argument("--shared-experts", type=count, metavar="N", help="experts that every token goes to; none")
+    model.add_argument("--dense-layers", type=count, metavar="N", help="layers without experts; none")
     if module:
         model.add_argument("--module", metavar="MODULE:FUNCTION", help="makes an nn.Module")
         model.add_argument(
@@ -83,56 +85,60 @@ def add_model(parser: argparse.ArgumentParser, *, module: bool) -> None:
 
 
 def add_step(parser: argparse.ArgumentParser) -> None:
-    """How it is trained."""
+    """Add the arguments for how the model is trained."""
     step = parser.add_argument_group("the step")
     step.add_argument("--batch", type=count, metavar="N", help="sequences that a group of cards processes at once; 1")
-    step.add_argument("--context", type=count, metavar="N", help="tokens of each; 2,048")
+    step.add_argument("--context", type=count, metavar="N", help="tokens in each sequence; 2,048")
     step.add_argument("--accumulation", type=count, metavar="N", help="batches before each update; 1")
-    step.add_argument("--global-batch", type=count, metavar="TOKENS", help="of a step; sets --accumulation")
+    step.add_argument("--global-batch", type=count, metavar="TOKENS", help="tokens in a step; sets --accumulation")
     step.add_argument(
         "--recipe", choices=RECIPES, default=Step.recipe, metavar="NAME", help=f"precision: {'; '.join(RECIPES)}"
     )
     step.add_argument(
         "--optimizer", choices=OPTIMIZERS, default=Step.optimizer, metavar="NAME", help="; ".join(OPTIMIZERS)
     )
-    step.add_argument("--cards", type=count, default=1, metavar="N", help="that train together; 1")
-    step.add_argument("--zero", type=int, choices=SHARDED, default=0, help="stage of ZeRO: what the groups share; 0")
+    step.add_argument("--cards", type=count, default=1, metavar="N", help="cards that train together; 1")
+    step.add_argument("--zero", type=int, choices=SHARDED, default=0, help="ZeRO stage: what is sharded; 0")
     step.add_argument("--tensor", type=count, default=1, metavar="N", help="cards that divide each matrix; 1")
     step.add_argument("--pipeline", type=count, default=1, metavar="N", help="cards that divide the layers; 1")
     step.add_argument("--expert", type=count, default=1, metavar="N", help="groups that divide the experts; 1")
-    step.add_argument("--lora", type=count, metavar="RANK", help="of adapters, trained in place of the model")
-    step.add_argument("--adapted", metavar="NAMES", help='matrices with an adapter, as "queries,values"; all')
-    step.add_argument("--checkpointing", action="store_true", help="each layer is computed a second time")
-    step.add_argument("--unfused-attention", action="store_true", help="attention keeps its T × T weights")
+    step.add_argument("--lora", type=count, metavar="RANK", help="rank of adapters, trained instead of the model")
+    step.add_argument("--adapted", metavar="NAMES", help='matrices with an adapter, such as "queries,values"; all')
+    step.add_argument("--checkpointing", action="store_true", help="recompute each layer in the backward pass")
+    step.add_argument("--unfused-attention", action="store_true", help="attention saves its T × T weights")
 
 
 def add_card(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """The card, from the table or of your own."""
+    """Add the arguments for the card, one from the table or your own."""
     run = parser.add_argument_group("the card and the run")
     run.add_argument("--card", metavar="NAME", help="H100 SXM; --list shows them")
     run.add_argument(
-        "--peak", type=partial(number, unit="FLOP/s"), metavar="FLOP/S", help="of a card that is not in the table"
+        "--peak", type=partial(number, unit="FLOP/s"), metavar="FLOP/S", help="peak of a card that is not in the table"
     )
-    run.add_argument("--memory", type=partial(number, unit="B"), metavar="BYTES", help="of a card: 24G, 80GB, 80GiB")
+    run.add_argument(
+        "--memory", type=partial(number, unit="B"), metavar="BYTES", help="the card's memory: 24G, 80GB, 80GiB"
+    )
     return run
 
 
 def add_serving(parser: argparse.ArgumentParser) -> None:
-    """How it is served."""
+    """Add the arguments for how the model is served."""
     group = parser.add_argument_group("the requests")
     group.add_argument("--batch", type=count, default=Serving.batch, metavar="N", help="generated together; 1")
-    group.add_argument("--prompt", type=count, default=Serving.prompt, metavar="N", help="tokens of each; 2,048")
-    group.add_argument("--output", type=count, default=Serving.output, metavar="N", help="tokens of each; 256")
+    group.add_argument("--prompt", type=count, default=Serving.prompt, metavar="N", help="tokens in each prompt; 2,048")
+    group.add_argument(
+        "--output", type=count, default=Serving.output, metavar="N", help="tokens to generate for each; 256"
+    )
     for name in ("weights", "cache"):
         group.add_argument(f"--{name}", choices=FORMATS, default="bfloat16", help="format of its numbers; bfloat16")
-    group.add_argument("--cards", type=count, default=Serving.cards, metavar="N", help="that divide the model; 1")
+    group.add_argument("--cards", type=count, default=Serving.cards, metavar="N", help="cards that divide the model; 1")
 
 
 def shape(given: argparse.Namespace) -> tuple[Transformer, str]:
     """The model and its name.
 
     Raises:
-        ValueError: there's none, or two.
+        ValueError: the arguments describe no model, or two.
     """
     values: dict[str, Any] = {field.name: getattr(given, field.name, None) for field in fields(Transformer)}
     values["norm_vectors"] = 1 if given.rms_norm else None
@@ -143,7 +149,7 @@ def shape(given: argparse.Namespace) -> tuple[Transformer, str]:
         if values:
             named = {"norm_vectors": "rms-norm", "windows": "window"}
             flags = ", ".join("--" + named.get(name, name.replace("_", "-")) for name in values)
-            raise ValueError(f"{flags}: the shape of {given.model} is known; give --model or a shape, not both")
+            raise ValueError(f"{flags}: {given.model} already has a shape; give --model or a shape, not both")
         return _published(given.model)
     missing = [name for name in _NEEDED if name not in values]
     if missing:
@@ -164,7 +170,7 @@ def _experts(given: argparse.Namespace) -> Experts | None:
 
 
 def step(given: argparse.Namespace) -> Step:
-    """How it is trained."""
+    """How the model is trained."""
     found = Step(
         given.batch or 1,
         given.context or 2_048,
@@ -185,13 +191,13 @@ def step(given: argparse.Namespace) -> Step:
 
 
 def _filled(found: Step, given: argparse.Namespace) -> Step:
-    """With as many batches as a global batch takes."""
+    """The step, with --accumulation set from --global-batch if that is given."""
     if given.adapted and not given.lora:
-        raise ValueError("--adapted names matrices for --lora RANK: give a rank")
+        raise ValueError("--adapted needs --lora RANK: give a rank")
     if given.global_batch is None:
         return found
     if given.accumulation is not None:
-        raise ValueError("--global-batch says how many batches to accumulate: leave --accumulation out")
+        raise ValueError("--global-batch determines how many batches to accumulate: leave out --accumulation")
     one = replace(found, accumulation=1).tokens
     if given.global_batch % one:
         raise ValueError(f"--global-batch {given.global_batch:,}: expected a multiple of {one:,}, the cards' tokens")
@@ -202,20 +208,20 @@ def _published(name: str) -> tuple[Transformer, str]:
     names = {known.lower(): known for known in PUBLISHED}
     if name.lower() not in names:
         similar = near(name, list(PUBLISHED))
-        advice = f"Near it: {', '.join(similar)}" if similar else "--list shows them all"
+        advice = f"Similar names: {', '.join(similar)}" if similar else "--list shows them all"
         raise ValueError(f"there is no model called {name!r}. {advice}")
     return PUBLISHED[names[name.lower()]], names[name.lower()]
 
 
 def traced(given: argparse.Namespace) -> tuple[Traced, Step, str]:
-    """A module, found on the meta device, and how it is trained."""
+    """A module traced on the meta device, how it is trained, and its name."""
     alone = ("model", *_NEEDED, "checkpointing", "lora", "adapted", "global_batch", "experts", "window")
     for flag in alone:
         if getattr(given, flag):
             flag = flag.replace("_", "-")
-            raise ValueError(f"--{flag} does not go with --module, which says for itself what it computes")
+            raise ValueError(f"--{flag} cannot be combined with --module, whose code defines the model")
     if given.input and (given.batch or given.context):
-        raise ValueError("--batch and --context do not go with --input, whose shape says both")
+        raise ValueError("--batch and --context cannot be combined with --input, whose shape gives both")
     found = module(given, recipe=given.recipe, fused_attention=not given.unfused_attention)
     how = {"tensor": given.tensor, "pipeline": given.pipeline, "expert": given.expert}
     made = found.step(
@@ -238,7 +244,7 @@ def _function(name: str) -> Callable[..., Any]:
     try:
         found = importlib.import_module(path)
     except ImportError as error:
-        raise ValueError(f"--module {name}: {error}; it is looked for here and where Python finds packages") from error
+        raise ValueError(f"--module {name}: {error}; searched this folder and Python's import path") from error
     made = getattr(found, function, None)
     if not callable(made):
         raise ValueError(f"--module {name}: {path} has no function {function}")
@@ -246,7 +252,7 @@ def _function(name: str) -> Callable[..., Any]:
 
 
 def _tensor(text: str) -> torch.Tensor:
-    """``"int64[1, 8192]"`` on the meta device."""
+    """The tensor that ``"int64[1, 8192]"`` describes, on the meta device."""
     import torch
 
     match = re.fullmatch(r"(\w+)\[([\d\s,_]*)\]", text.strip())
@@ -257,17 +263,17 @@ def _tensor(text: str) -> torch.Tensor:
 
 
 def accelerator(given: argparse.Namespace) -> Accelerator:
-    """The card, with --peak and --memory in place of the table's.
+    """The card, with --peak and --memory replacing the table's values.
 
     Raises:
-        ValueError: there's no such card, or a memory without one.
+        ValueError: there's no such card, or --memory is given without a card.
     """
     if given.card is None and given.peak is None and given.memory is None:
         return find_card("H100 SXM")
     if given.card is not None:
         found = find_card(given.card)
     elif given.peak is None:
-        raise ValueError("--memory needs --card or --peak: which card is it?")
+        raise ValueError("--memory needs --card or --peak: give one of them")
     else:
         found = Accelerator("a card of your own", {}, float("inf"), None, None, "given")
     if given.peak is not None:

@@ -1,4 +1,4 @@
-"""Seconds that cards spend sending: collectives over links, and what each kind of parallelism sends in a step.
+"""The time that cards spend communicating: collectives over links, and what each kind of parallelism sends in a step.
 
     from course_utils import napkin
     from course_utils.cards import ACCELERATORS
@@ -38,10 +38,10 @@ def sent(what: Collective, nbytes: float, ranks: int) -> float:
     """Bytes that one rank sends in a bandwidth-optimal collective.
 
     Args:
-        what: of ``nbytes`` on every rank before (all_reduce, reduce_scatter, all_to_all, broadcast, send) or after
-            it (all_gather).
-        nbytes: of the whole buffer, not of a rank's share.
-        ranks: that take part.
+        what: the collective.
+        nbytes: bytes of the whole buffer, as each rank has it before (all_reduce, reduce_scatter, all_to_all,
+            broadcast, send) or after (all_gather) the collective; not a rank's share of it.
+        ranks: the number of ranks that take part.
 
     Source: `RING`.
     """
@@ -67,10 +67,10 @@ def all_reduce(
     tree: up a binary tree and down again, 2·⌈log₂ ranks⌉ messages of nbytes: best for short ones.
 
     Args:
-        nbytes: of the buffer that each rank has.
-        ranks: that take part.
-        bandwidth: bytes/s that a rank sends while it receives as many.
-        latency: seconds that a message takes besides.
+        nbytes: bytes of the buffer that each rank has.
+        ranks: the number of ranks that take part.
+        bandwidth: bytes/s that a rank can send while receiving as many.
+        latency: seconds that each message takes in addition.
     """
     rounds = math.ceil(math.log2(ranks)) if ranks > 1 else 0
     if algorithm == "tree":
@@ -79,12 +79,12 @@ def all_reduce(
 
 
 def all_gather(nbytes: float, ranks: int, bandwidth: float, *, latency: float = 0.0) -> float:
-    """Seconds until every rank has all shares of a buffer of ``nbytes``, as a ring; reduce_scatter takes as long."""
+    """Seconds until every rank has the whole buffer of ``nbytes``, with a ring; reduce_scatter takes as long."""
     return sent("all_gather", nbytes, ranks) / bandwidth + (ranks - 1) * latency
 
 
 def all_to_all(nbytes: float, ranks: int, bandwidth: float, *, latency: float = 0.0) -> float:
-    """Seconds until every rank has sent a share of its ``nbytes`` to each other rank."""
+    """Seconds until every rank has sent an equal part of its ``nbytes`` to each other rank."""
     return sent("all_to_all", nbytes, ranks) / bandwidth + (ranks - 1) * latency
 
 
@@ -93,10 +93,10 @@ class Transfer:
     """What one card sends for one purpose in a step.
 
     Attributes:
-        nbytes: that it sends.
-        seconds: that they take at least.
+        nbytes: the bytes it sends.
+        seconds: the least time that they take.
         link: the slowest link on the way.
-        formula: how they are counted.
+        formula: how the bytes are counted.
     """
 
     nbytes: float
@@ -111,9 +111,9 @@ def levels(card: Accelerator, ranks: int, stride: int = 1) -> list[tuple[Link, i
     Eight ranks side by side on H100 SXM: all eight on NVLink. Sixteen: eight on NVLink, two such groups on InfiniBand.
 
     Args:
-        card: whose links they are.
-        ranks: of the collective.
-        stride: how far apart neighbors are: 8 where groups of eight cards work together on something else.
+        card: the card whose links are used.
+        ranks: the number of ranks in the collective.
+        stride: the distance between neighboring ranks: 8 if each belongs to a different group of eight cards.
 
     Raises:
         ValueError: the card has no link that reaches so far.
@@ -130,7 +130,7 @@ def levels(card: Accelerator, ranks: int, stride: int = 1) -> list[tuple[Link, i
 
 
 def collective(what: Collective, nbytes: float, ranks: int, card: Accelerator, *, stride: int = 1) -> Sourced:
-    """Seconds of a collective over a card's own links: first inside a machine, then between machines.
+    """Seconds that a collective takes over a card's links, first inside a machine, then between machines.
 
     An all_reduce between machines moves only each card's share of what its machine has summed up. The levels can
     overlap, so the longest counts. Arguments as in `sent` and `levels`.
@@ -142,7 +142,7 @@ def _transfer(what: Collective, nbytes: float, ranks: int, card: Accelerator, st
     times: dict[str, Sourced] = {}
     share, inside = nbytes, 1
     for link, count in levels(card, ranks, stride):
-        newly = inside * (count - 1)  # ranks that this link reaches and the ones before didn't
+        newly = inside * (count - 1)  # ranks that this link reaches and the previous ones don't
         moved = nbytes * newly / ranks if what == "all_to_all" else sent(what, share, count)
         times[link.name] = moved / Sourced(link.bandwidth, *card.sources)
         inside *= count
@@ -152,17 +152,17 @@ def _transfer(what: Collective, nbytes: float, ranks: int, card: Accelerator, st
 
 
 def communication(model: Transformer, step: Step, card: Accelerator) -> dict[str, Transfer]:
-    """What one card sends in a step, by kind of parallelism, and how long that takes at least.
+    """What one card sends in a step, by kind of parallelism, and the least time that this takes.
 
     Cards of a tensor-parallel group are neighbors; groups that hold the same layers come next; the stages of a pipeline
     are farthest apart.
 
-    - "gradients": with ZeRO 0 all-reduced once a step; with 1 and 2 reduce-scattered, and the parameters gathered
-      (Rajbhandari et al. 2020, arXiv:1910.02054, section 7). With 3 parameters are gathered twice for each batch.
-    - "tensor": two all-reduces forward and two backward in each layer of a batch's activations, or as many bytes as
-      reduce-scatters and all-gathers (Shoeybi et al. 2019, arXiv:1909.08053; Korthikanti et al. 2022,
+    - "gradients": with ZeRO 0, all-reduced once a step; with 1 and 2, reduce-scattered, and the parameters are gathered
+      (Rajbhandari et al. 2020, arXiv:1910.02054, section 7). With 3, parameters are gathered twice for each batch.
+    - "tensor": two all-reduces forward and two backward of a batch's activations in each layer, or reduce-scatters and
+      all-gathers of as many bytes (Shoeybi et al. 2019, arXiv:1909.08053; Korthikanti et al. 2022,
       arXiv:2205.05198, section 4.2.2); two more with checkpointing.
-    - "pipeline": activations to the next stage, their gradients to the one before.
+    - "pipeline": activations to the next stage, their gradients to the previous one.
     - "experts": each token to its experts and back, forward and backward (Lepikhin et al. 2020, arXiv:2006.16668).
     """
     size, tokens = RECIPES[step.recipe].activations, step.batch * step.context
@@ -211,7 +211,7 @@ def data_parallel(
     experts: float = 0.0,
     size: Mapping[str, float] = MappingProxyType({}),
 ) -> dict[str, Transfer]:
-    """What groups send one another, for a card with so many numbers of each kind; see `communication`."""
+    """What groups of cards send one another, given how many numbers of each kind one card has; see `communication`."""
     size = size or per_parameter(step)
     kinds = [(trained, frozen, step.groups, step.tensor)]
     if experts:
@@ -246,8 +246,9 @@ def _times(one: Transfer, rounds: float) -> Transfer:
 
 
 def bubble(step: Step) -> float:
-    """The share of a step that a pipeline's stages stand idle, with one forward, one backward: (p − 1) / (m + p − 1).
+    """The fraction of a step for which a pipeline's stages are idle: (p − 1) / (m + p − 1).
 
-    m is the number of batches (``accumulation``). Narayanan et al. 2021, arXiv:2104.04473, section 2.2.
+    p is the number of stages, m the number of microbatches (``accumulation``). Source: Narayanan et al. 2021,
+    arXiv:2104.04473, section 2.2.
     """
     return (step.pipeline - 1) / (step.accumulation + step.pipeline - 1)

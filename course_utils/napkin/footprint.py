@@ -12,13 +12,13 @@ from course_utils.napkin.work import adapters
 
 @dataclass(frozen=True)
 class Weights:
-    """How many numbers of each kind a training run has in all.
+    """How many numbers of each kind a training run has in total.
 
     Attributes:
         trained, frozen: parameters that aren't in a routed expert.
-        experts: parameters in routed experts, and ``experts_frozen`` whether they are frozen.
-        kept: numbers of the optimizer's state, without those of ``experts``.
-        kept_for_experts: those of ``experts``.
+        experts: parameters in routed experts; ``experts_frozen`` is whether these are frozen.
+        kept: numbers of optimizer state, without that of ``experts``.
+        kept_for_experts: numbers of optimizer state for ``experts``.
     """
 
     trained: int
@@ -30,11 +30,11 @@ class Weights:
 
 
 def weights(model: Transformer, step: Step) -> Weights:
-    """What is trained and kept, before anything is divided among cards."""
+    """The numbers in a training run, before anything is divided among cards."""
     optimizer = OPTIMIZERS[step.optimizer]
     if step.lora:  # adapters are matrices of a layer, and nothing else is trained
         count = adapters(model, step)
-        kept = float(optimizer.matrices * count)  # factored, it would be nearly as many: adapters are narrow
+        kept = float(optimizer.matrices * count)  # adapters are so narrow that factoring saves next to nothing
         return Weights(count, model.parameters - model.routed, model.routed, True, kept, 0)
     if optimizer.factored:
         kept, of_experts = float(model.rows_and_columns), 0.0
@@ -48,13 +48,13 @@ def weights(model: Transformer, step: Step) -> Weights:
 
 
 def per_parameter(step: Step) -> dict[str, float]:
-    """Bytes per trained parameter, by purpose, before anything is divided; without the optimizer's state."""
+    """Bytes per trained parameter, by purpose, before anything is divided; without optimizer state."""
     recipe = RECIPES[step.recipe]
     return {"parameters": recipe.parameters, "gradients": recipe.gradients, "master copy": recipe.master}
 
 
 def states(counted: Weights, step: Step) -> dict[str, int]:
-    """Bytes that one card holds between steps and for gradients, rounded up.
+    """Bytes of parameters, gradients, master copy and optimizer state that one card holds, rounded up.
 
     Tensor and pipeline parallelism divide everything; expert parallelism divides the routed experts; ZeRO divides the
     kinds in `SHARDED` among the groups that would otherwise hold copies.
@@ -84,15 +84,15 @@ def activations(model: Transformer, step: Step) -> dict[str, int]:
     need. Without dropout it agrees with Korthikanti et al. 2022, arXiv:2205.05198, section 4.1, which gives
     s·b·h·34 + 5·a·s²·b bytes in 16 bits; 2·s·b·h and 3·a·s²·b of these are dropout's. Inputs (ids) aren't counted.
 
-    It counts what fused norms save, and the loss. `trace` counts what a given module saves, which differs where its
-    norms are made of several operations, or where it returns logits and not a loss.
+    It counts what fused norms save, and the loss. `trace` counts what a given module saves, which differs if its
+    norms consist of several operations, or if it returns logits rather than a loss.
 
     With checkpointing, "layers" are the inputs of all layers (section 5.1: 2·s·b·h bytes each). The parts of the one
     layer that is being recomputed are added, because they exist during its backward pass.
 
-    Tensor parallelism, with the sequence divided where matrices aren't, divides all of it (section 4.2.2). In a
+    Tensor parallelism, with the sequence divided where matrices aren't, divides all of it (section 4.2.2). For a
     pipeline the numbers are those of its fullest stage: the first holds its layers' activations for as many batches as
-    there are stages ahead of it (section 4.2.3), the last also the output layer's.
+    there are stages, or all if fewer (section 4.2.3), the last also the output layer's.
     """
     recipe, tokens = RECIPES[step.recipe].activations, step.batch * step.context
     layer = _layer(model, step, recipe, tokens)
@@ -129,7 +129,7 @@ def _layer(model: Transformer, step: Step, size: int, tokens: int) -> dict[str, 
         attention = wide + model.latent.query_rank + model.latent.kv_rank + model.latent.rope
     else:
         attention = 2 * model.query_width + 2 * model.kv_width  # queries and result, keys and values
-    # GELU: before and after it. Gated: gate and product's two factors, and the product.
+    # GELU: its input and output. Gated: the input of SiLU, the product's two factors, and the product.
     each = 4 if model.gated else 2
     dense = model.layers - model.moe_layers
     values = {"dense": dense * (between_norms + attention + each * model.hidden)}
@@ -149,7 +149,7 @@ def _layer(model: Transformer, step: Step, size: int, tokens: int) -> dict[str, 
 
 
 def _largest(model: Transformer, layer: dict[str, dict[str, int]]) -> int:
-    """The bytes of one layer of the kind that saves most."""
+    """Bytes saved by one layer of the kind that saves the most."""
     counts = {"dense": model.layers - model.moe_layers, "experts": model.moe_layers}
     largest = max(part // counts[kind] for kind, part in layer["layers"].items() if counts[kind])
     return largest + sum(sum(layer[name].values()) for name in layer if name != "layers") // model.layers

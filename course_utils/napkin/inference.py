@@ -9,8 +9,8 @@
     napkin.prefill_seconds(llama, card, tokens=2_048, mfu=0.5)
     napkin.serve(llama, napkin.Serving(batch=8, prompt=2_048, output=256), card="H100 SXM")  # a table
 
-All times are lower bounds: the larger of FLOPs over peak and bytes over bandwidth. What a framework adds (starting
-kernels, sampling, scheduling) is left out.
+All times are lower bounds: the larger of FLOPs over peak and bytes over bandwidth. A framework's overhead (kernel
+launches, sampling, scheduling) is left out.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from course_utils.napkin.shapes import Transformer
 from course_utils.napkin.step import positive
 from course_utils.sources import Sourced, longest
 
-# Bytes of a number in weights or cache, scales of blocks included: MXFP8 has one byte for 32 numbers, NVFP4 for 16,
-# int4 (GPTQ, AWQ) two for 128.
+# Bytes of a number in weights or cache, including block scales: one byte for 32 numbers in MXFP8 and for 16 in NVFP4,
+# two bytes for 128 numbers in int4 (GPTQ, AWQ).
 FORMATS = MappingProxyType(
     {
         "float32": 4.0,
@@ -44,31 +44,31 @@ FORMATS = MappingProxyType(
 def kv_cache(model: Transformer, context: int, batch: int = 1, number: float = 2.0) -> int:
     """Bytes of the keys and values of ``batch`` sequences of ``context`` tokens.
 
-    2 · layers · key-value heads · head width · tokens numbers; with latent attention layers · (rank + rope width) ·
-    tokens; with sliding windows no more tokens than a window has.
+    That's 2 · layers · key-value heads · head width · tokens numbers; with latent attention, layers · (rank + rope
+    width) · tokens; with sliding windows, no more tokens than a window has.
 
     Args:
-        model: its shape.
-        context: tokens of each sequence so far.
-        batch: sequences.
+        model: the model's shape.
+        context: the length of each sequence so far, in tokens.
+        batch: the number of sequences.
         number: bytes of one number, see `FORMATS`.
     """
     return math.ceil(batch * model.attended(context) * model.cache_width * number)
 
 
 def sharing_cache(model: Transformer, cards: int) -> int:
-    """Among how many of ``cards`` a cache is divided: no more than there are key-value heads.
+    """How many of ``cards`` divide a cache among them: no more than there are key-value heads.
 
-    Latent attention's cache belongs to all heads, so each card has a copy. (Servers therefore often give each card
-    sequences of its own in attention; that isn't counted here.)
+    Latent attention's cache serves all heads, so each card has a copy. (Servers therefore often give each card
+    its own sequences in attention; that isn't modeled here.)
     """
     return 1 if model.latent else min(cards, model.kv_heads or model.heads)
 
 
 def touched_experts(model: Transformer, tokens: int) -> float:
-    """How many routed experts of a layer a step of so many tokens is expected to read, if the router has no favorites.
+    """The expected number of a layer's routed experts that a step of ``tokens`` tokens reads, with uniform routing.
 
-    routed · (1 − (1 − active / routed)^tokens)
+    It's routed · (1 − (1 − active / routed)^tokens).
     """
     if model.experts is None:
         return 0.0
@@ -77,24 +77,24 @@ def touched_experts(model: Transformer, tokens: int) -> float:
 
 
 def weights_read(model: Transformer, tokens: int, number: float = 2.0) -> float:
-    """Bytes of weights that one step of so many tokens reads: all but those of experts to which no token goes.
+    """Bytes of weights that one step of ``tokens`` tokens reads: all but those of experts to which no token goes.
 
-    All parameters count, as the rule "weights over bandwidth" has it, although a step only looks up a few rows of the
-    token embedding: for Llama 3.1 8B that makes it 7 % too many.
+    All other parameters count, as in the rule "weights over bandwidth", although a step only looks up a few rows of the
+    token embedding. For Llama 3.1 8B that overestimates by 7%.
     """
     return number * (model.parameters - model.routed + model.moe_layers * touched_experts(model, tokens) * model.expert)
 
 
 def forward_flops(model: Transformer, context: int) -> int:
-    """FLOPs to run one token whose queries meet ``context`` positions: a third of those of training."""
+    """FLOPs of the forward pass for one token whose queries attend to ``context`` positions: a third of training's."""
     return 2 * model.multiplied + 2 * model.attended_width * model.attended(context)
 
 
 def decode_flops(model: Transformer, context: int) -> int:
     """FLOPs to generate one token after ``context`` others.
 
-    With latent attention, queries and values are carried into the narrow space instead of unpacking the cache
-    (DeepSeek-AI 2024, arXiv:2405.04434, section 2.1.2), so that a head multiplies 2 · rank + rope elements a position.
+    With latent attention, queries and values are projected into the latent space instead of decompressing the cache
+    (DeepSeek-AI 2024, arXiv:2405.04434, section 2.1.2), so a head multiplies 2 · rank + rope elements per position.
     """
     width = model.attended_width
     if model.latent:
@@ -103,7 +103,7 @@ def decode_flops(model: Transformer, context: int) -> int:
 
 
 def _peak(card: Accelerator, number: float) -> Sourced:
-    """FLOP/s with weights of so many bytes a number; where the card multiplies nothing so narrow, with the next."""
+    """Peak FLOP/s with weights of ``number`` bytes each, or in the next wider format that the card multiplies."""
     names = ["float4_e2m1fn_x2"] if number < 1 else []
     names += ["float8_e4m3fn", "float8_e4m3fnuz"] if number < 2 else []
     for name in [*names, "bfloat16", "float16", "float32"] if number < 4 else ["float32"]:
@@ -123,19 +123,19 @@ def prefill_seconds(
     cards: int = 1,
     attention: bool = True,
 ) -> Sourced:
-    """Seconds until ``batch`` prompts of ``tokens`` tokens are read and the first token of each can be chosen.
+    """Seconds until ``batch`` prompts of ``tokens`` tokens are processed and the first token of each can be sampled.
 
-    Their FLOPs over ``cards`` · peak · mfu, and no less than the weights' bytes over bandwidth. Only the last token of
-    a prompt goes through the output layer.
+    That's their FLOPs over ``cards`` · peak · mfu, but at least the weights' bytes over bandwidth. Only the last token
+    of a prompt goes through the output layer.
 
     Args:
-        model, card: the shape, and which card.
-        tokens: of each prompt.
-        batch: prompts.
+        model, card: the model's shape, and the card.
+        tokens: the length of each prompt.
+        batch: the number of prompts.
         mfu: the fraction of the peak that is reached, at most 1.
         number: bytes of one weight, see `FORMATS`.
-        cards: that divide the matrices (tensor parallelism).
-        attention: count the products of queries with keys and of weights with values, too.
+        cards: the number of cards that divide the matrices (tensor parallelism).
+        attention: whether to count attention's products (queries with keys, attention weights with values).
     """
     positive(tokens=tokens, batch=batch, mfu=mfu, number=number, cards=cards)
     if mfu > 1:
@@ -147,14 +147,14 @@ def prefill_seconds(
 
 
 def prefill_flops(model: Transformer, tokens: int, *, attention: bool = True) -> int:
-    """FLOPs to read one prompt; only its last token goes through the output layer. All pairs of tokens count."""
+    """FLOPs to process one prompt; only its last token goes through the output layer. All pairs of tokens count."""
     head = model.vocabulary * model.width
     matrices = 2 * (tokens * (model.multiplied - head) + head)
     return matrices + (tokens * 2 * model.attended_width * model.attended(tokens) if attention else 0)
 
 
 def prefill_rule(model: Transformer, card: Accelerator, tokens: int, *, mfu: float, number: float = 2.0) -> Sourced:
-    """The rule of thumb for prefill: 2 · parameters · tokens FLOPs over peak · mfu, with no attention."""
+    """Seconds of prefill by the rule of thumb: 2 · parameters · tokens FLOPs over peak · mfu, without attention."""
     positive(tokens=tokens, mfu=mfu)
     return 2 * model.active * tokens / (_peak(card, number) * mfu)
 
@@ -180,15 +180,15 @@ def decode_seconds(
 ) -> Sourced:
     """Seconds to generate one token for each of ``batch`` sequences that have ``context`` tokens already.
 
-    The bytes of weights and cache over bandwidth, or FLOPs over peak if that takes longer. Weights are read once for
-    all sequences; each sequence has its own cache.
+    That's the bytes of weights and cache over bandwidth, or FLOPs over peak if that takes longer. Weights are read once
+    for all sequences; each sequence has its own cache.
 
     Args:
-        model, card: the shape, and which card.
-        context: tokens of each sequence so far.
-        batch: sequences that are generated together.
+        model, card: the model's shape, and the card.
+        context: the length of each sequence so far, in tokens.
+        batch: the number of sequences generated together.
         number, cache: bytes of a number in weights and in the cache, see `FORMATS`.
-        cards: that divide the matrices (tensor parallelism), and the cache as in `sharing_cache`.
+        cards: the number of cards that divide the matrices (tensor parallelism), and the cache as in `sharing_cache`.
     """
     positive(context=context, batch=batch, number=number, cache=cache, cards=cards)
     reading = decode_bytes(model, context, batch, number=number, cache=cache, cards=cards) / Sourced(
@@ -199,7 +199,7 @@ def decode_seconds(
 
 
 def _sending(model: Transformer, card: Accelerator, tokens: int, cards: int) -> Sourced:
-    """Two all-reduces of activations in each layer, forward."""
+    """Seconds for two all-reduces of activations in each layer of the forward pass."""
     if cards == 1:
         return Sourced(0.0)
     one = collective("all_reduce", 2 * tokens * model.width, cards, card)
@@ -211,10 +211,10 @@ class Serving:
     """How a model is served.
 
     Attributes:
-        batch: sequences that are generated together.
-        prompt, output: tokens that each reads and generates.
-        weights, cache: keys of `FORMATS`.
-        cards: that divide the model (tensor parallelism).
+        batch: the number of sequences generated together.
+        prompt, output: tokens in each prompt, and tokens generated for it.
+        weights, cache: their formats, keys of `FORMATS`.
+        cards: the number of cards that divide the model (tensor parallelism).
     """
 
     batch: int = 1
@@ -249,9 +249,9 @@ def largest_batch(model: Transformer, serving: Serving, memory: int) -> int:
 
 
 def generation_seconds(model: Transformer, serving: Serving, card: Accelerator) -> Sourced:
-    """Seconds to generate the output after the prompt: ``output`` steps with a context that grows.
+    """Seconds to generate the output after the prompt: ``output`` steps with a growing context.
 
-    The middle context stands for all: what is read grows linearly with the context (within windows, less).
+    All steps are counted at the middle context, because the bytes read grow linearly with it (less with windows).
     """
     middle = serving.prompt + serving.output // 2
     how = {"number": FORMATS[serving.weights], "cache": FORMATS[serving.cache]}

@@ -1,4 +1,4 @@
-"""The lines of a plan, each a number with its formula and its sources, and how a plan is shown."""
+"""A plan and its lines, each a number with its formula and its sources, and how they are displayed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Line:
     Attributes:
         group: "parameters", "FLOPs", "bytes on each card", "time", "cost", …
         what: what the number counts, within its group.
-        value: in ``unit``, without prefix; a `Sourced` number brings its sources along.
+        value: in ``unit``, without prefix; a `Sourced` number includes its sources.
         unit: "parameters", "FLOPs", "FLOP/s", "B", "tokens", "samples", "tokens/s", "steps", "s", "days", "GPU-hours",
             "USD", "kWh", "sequences", or "share" (from 0 to 1).
         formula: how it's calculated, with numbers.
@@ -38,7 +38,7 @@ class Line:
 
     @property
     def shown(self) -> str:
-        """The value with its unit, for a person."""
+        """The value with its unit, in readable form."""
         if takes_prefix(self.unit):
             return readable(self.value, self.unit)
         if self.unit == "share":
@@ -49,11 +49,11 @@ class Line:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Where the formula comes from and, after that, every number in it that isn't the plan's own."""
+        """The source of the formula, then those of every number in it that isn't the plan's own."""
         return tuple(dict.fromkeys(map(str, (self.source, *sources_of(self.value)))))
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The line as plain data for JSON."""
         return {
             "group": self.group,
             "what": self.what,
@@ -80,9 +80,9 @@ class Plan:
         lines: its numbers.
         held: bytes on each card; None for a plan that isn't about memory.
         limit: bytes of a card's memory; None if unknown.
-        activations: whether the bytes include all that is counted; a module traced without inputs has no activations.
+        activations: whether ``held`` includes activations; it doesn't for a module traced without inputs.
         advice: what would make it fit, one sentence each; empty if it fits.
-        warnings: why nobody would run it like this, one sentence each.
+        warnings: what makes it impractical, one sentence each.
     """
 
     title: str
@@ -105,7 +105,7 @@ class Plan:
             return ""
         held = readable(self.held, "B") + ("" if self.activations else " without activations")
         if self.limit is None:
-            return f"It holds {held}; this card's memory is not known."
+            return f"It holds {held}; this card's memory is unknown."
         limit, spare = readable(self.limit, "B"), self.limit - self.held
         if spare >= 0:
             return f"It fits: {held} of {limit}, {readable(spare, 'B')} left."
@@ -115,7 +115,7 @@ class Plan:
         """The value of a line, by its group and what it counts: ``plan["time", "training"]``.
 
         Raises:
-            LookupError: there's no such line; the message lists those there are.
+            LookupError: there's no such line; the message lists all lines.
         """
         values = {(line.group, line.what): line.value for line in self.lines}
         if key not in values:
@@ -123,7 +123,7 @@ class Plan:
         return values[key]
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: title, lines (as `Line`), fits, verdict, advice, warnings."""
+        """The plan as plain data for JSON: title, lines (as in `Line.as_dict`), fits, verdict, advice, warnings."""
         return {
             "title": self.title,
             "lines": [line.as_dict() for line in self.lines],
@@ -161,7 +161,7 @@ class Plan:
 
 
 def as_table(lines: Sequence[Line], title: str = "") -> str:
-    """The lines as an HTML table whose sources are links; "" without lines."""
+    """The lines as an HTML table whose sources are links; "" if there are no lines."""
     rows = [f"<caption>{html.escape(title)}</caption>"] if title else []
     for group, members in itertools.groupby(lines, key=lambda line: line.group):
         rows.append(f'<tr><th colspan="4" scope="rowgroup" style="text-align:left">{html.escape(group)}</th></tr>')

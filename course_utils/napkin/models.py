@@ -24,7 +24,7 @@ def _gpt(name: str) -> Transformer:
 
 
 def _llama(name: str, vocabulary: str = "", experts: Experts | None = None) -> Transformer:
-    """Rotary embeddings, grouped keys and values, RMSNorm, a gated feed-forward or experts of that kind."""
+    """Rotary embeddings, grouped-query attention, RMSNorm, a gated feed-forward block or experts of that kind."""
     return Transformer(
         *_sizes(name),
         _number(vocabulary or f"{name.rpartition(' ')[0]} vocabulary"),
@@ -66,7 +66,7 @@ def _deepseek() -> Transformer:
 
 
 def _nanochat() -> Transformer:
-    """Every second layer looks up a value embedding, which a gate of 32 numbers for each head weighs."""
+    """Every second layer adds a value embedding, weighted by a gate that has 32 numbers for each head."""
     name = "nanochat d24"
     layers, width, heads = _sizes(name)
     vocabulary, context = _number(f"{name} vocabulary"), _number(f"{name} context")

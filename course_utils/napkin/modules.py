@@ -20,18 +20,18 @@ class Traced:
     """What `trace` found.
 
     Attributes:
-        name: of the module's class.
-        parts: trained parameters by submodule; a shared one counts where it occurs first.
-        frozen: parameters that are not trained.
+        name: the name of the module's class.
+        parts: numbers of trained parameters by submodule; a shared parameter counts where it occurs first.
+        frozen: the number of parameters that are not trained.
         buffers: bytes of buffers.
         batch, context: the input's first dimension and, for ids (integers), its second; otherwise 1.
         item: "token" if the input is ids or there is none, otherwise "sample".
         flops: of a forward and backward pass of that batch, nothing computed twice; None without input.
         recomputed: FLOPs that torch.utils.checkpoint adds in the backward pass.
         activations: bytes that the forward pass saves for the backward pass; None without input.
-        recipe, fused_attention: as in `Step`, as they were for the trace.
-        in_matrices: trained weights in matrices, without embeddings and an output layer for as many tokens.
-        rows_and_columns: rows and columns of trained matrices, added up, and trained numbers outside of them.
+        recipe, fused_attention: as in `Step`; what the trace used.
+        in_matrices: trained weights in matrices, without embeddings and an output layer of the same vocabulary.
+        rows_and_columns: the sum of all trained matrices' rows and columns, plus trained numbers outside matrices.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Traced:
         return sum(self.parts.values())
 
     def weights(self, step: Step) -> Weights:
-        """What is trained and kept; frozen parameters, which every card holds, are the plan's own line."""
+        """The numbers in a training run. Frozen parameters, which every card holds, have their own line in the plan."""
         optimizer = OPTIMIZERS[step.optimizer]
         kept = optimizer.matrices * self.in_matrices + optimizer.others * (self.parameters - self.in_matrices)
         return Weights(self.parameters, 0, 0, False, self.rows_and_columns if optimizer.factored else kept, 0)
@@ -73,16 +73,16 @@ def trace(
 ) -> Traced:
     """Build a module on the meta device and, if inputs are given, run it there forward and backward.
 
-    On the meta device a tensor has a shape but no memory, so a model of 70 billion parameters takes seconds and almost
-    no memory. FLOPs are those of `flops.count_flops`, activations those of `memory.saved_bytes`: what the module
-    itself saves, so let it return its loss if the loss should be included, and expect more than `activations` counts
-    for the same shape if a norm is made of several operations (it then saves what each of them needs).
+    On the meta device a tensor has a shape but no memory, so tracing a 70B model takes seconds and almost no memory.
+    FLOPs are counted as in `flops.count_flops`, activations as in `memory.saved_bytes`. They are what the module itself
+    saves, so let it return its loss if the loss should be included. Expect more than `napkin.activations` counts for
+    the same shape if a norm consists of several operations, because it then saves what each of them needs.
 
     Args:
-        build: makes the module, as in ``lambda: MyModel(config)``.
-        inputs: for its forward pass; only shapes and dtypes matter. Ids are integers, [batch, context].
+        build: a function that makes the module, such as ``lambda: MyModel(config)``.
+        inputs: the arguments of its forward pass; only shapes and dtypes matter. Ids are integers, [batch, context].
         recipe: determines whether module and inputs are float32 or bfloat16; see `Step`.
-        fused_attention: scaled_dot_product_attention saves no T × T weights; see `Step`.
+        fused_attention: whether scaled_dot_product_attention saves no T × T weights; see `Step`.
 
     Raises:
         TypeError: ``build`` isn't a function that makes a module.
@@ -102,7 +102,7 @@ def trace(
             tensor.data = tensor.data.to(dtype)
     parts = _parts(module)
     if not parts:
-        raise ValueError(f"{type(module).__name__} has no parameters that are trained: there is nothing to plan")
+        raise ValueError(f"{type(module).__name__} has no trainable parameters: there is nothing to plan")
 
     given = [x.to("meta", dtype if x.is_floating_point() else x.dtype) for x in inputs]
 
@@ -110,7 +110,7 @@ def trace(
         outputs = torch.utils._pytree.tree_leaves(module(*given))
         learnt = [x for x in outputs if isinstance(x, torch.Tensor) and x.requires_grad]
         if not learnt:
-            raise ValueError("nothing that it returns depends on a trained parameter")
+            raise ValueError("its output does not depend on any trained parameter")
         return torch.stack([x.float().sum() for x in learnt]).sum()
 
     flops = activations = None
@@ -120,7 +120,7 @@ def trace(
         try:
             with _fused_attention() if fused_attention else nullcontext():
                 activations = saved_bytes(module, *given)
-            # Unfused: a fused backward pass computes its scores again, and MFU wants what the mathematics needs.
+            # Unfused: a fused backward pass recomputes its scores, but MFU counts only what the mathematics needs.
             with _without_recomputation():
                 flops = count_flops(lambda: forward().backward())  # type: ignore[no-untyped-call]
             recomputed = count_flops(lambda: forward().backward()) - flops  # type: ignore[no-untyped-call]
@@ -150,7 +150,7 @@ def trace(
 
 @contextmanager
 def _without_recomputation() -> Iterator[None]:
-    """Let torch.utils.checkpoint save everything, by whatever name a module calls it."""
+    """Make torch.utils.checkpoint save everything, under whatever name a module calls it."""
     from torch.utils import checkpoint
 
     class Plain:
@@ -221,10 +221,10 @@ def _parts(module: torch.nn.Module) -> dict[str, int]:
 
 @contextmanager
 def _fused_attention() -> Iterator[None]:
-    """Let scaled_dot_product_attention save on the meta device what its fused kernels save.
+    """Make scaled_dot_product_attention save on the meta device what its fused kernels save.
 
     By default it saves the T × T weights there, as the plain formula does. The operator itself is intercepted, so it
-    doesn't matter by which name a module calls it.
+    doesn't matter under which name a module calls it.
     """
     import torch
 

@@ -1,9 +1,9 @@
-"""The timetable of a pipeline: which stage works on which microbatch, tick by tick, and what it keeps meanwhile.
+"""The schedule of a pipeline: which stage works on which microbatch, tick by tick, and what it keeps meanwhile.
 
     for line in napkin.schedule(stages=4, microbatches=6, early=True):
         print(*line)  # F0 F1 F2 F3 . . . B0 F4 …
 
-What a pipeline's idle stages cost in a step is `napkin.bubble`.
+`napkin.bubble` is the fraction of a step that a pipeline's stages are idle.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ IDLE = "."
 def schedule(stages: int, microbatches: int, early: bool = False) -> list[list[str]]:
     """A line per stage with an entry per tick: "F2" and "B2" (forward and backward of microbatch 2) or "." (waiting).
 
-    Every pass takes one tick and starts as soon as its stage is free and what it needs is there: a forward pass the
-    stage before, a backward pass the stage after.
+    Every pass takes one tick and starts as soon as its stage is free and its input is ready: a forward pass needs the
+    previous stage's forward pass, a backward pass the next stage's backward pass.
 
     Args:
-        stages: of the pipeline.
-        microbatches: of a batch.
-        early: one forward, one backward (1F1B): once a stage is full it takes a microbatch in only when one is done.
+        stages: the number of stages in the pipeline.
+        microbatches: the number of microbatches in a batch.
+        early: one forward, one backward (1F1B): once a stage is full, it accepts a microbatch only after finishing one.
             Otherwise all forward passes come first (GPipe; Huang et al. 2018, arXiv:1811.06965).
     """
     firsts = [min(stages - stage, microbatches) if early else microbatches for stage in range(stages)]
@@ -44,7 +44,7 @@ def schedule(stages: int, microbatches: int, early: bool = False) -> list[list[s
 
 
 def _order(first: int, microbatches: int) -> list[str]:
-    """What a stage does, one after the other, if ``first`` forward passes come before its first backward pass."""
+    """The order of a stage's passes, if ``first`` forward passes come before its first backward pass."""
     order = [f"F{m}" for m in range(first)]
     for m in range(microbatches):
         order.append(f"B{m}")
@@ -53,5 +53,5 @@ def _order(first: int, microbatches: int) -> list[str]:
 
 
 def kept(line: Iterable[str]) -> list[int]:
-    """How many microbatches' activations a stage keeps after each tick: from their forward to their backward pass."""
+    """The number of microbatches whose activations a stage keeps after each tick, between their two passes."""
     return list(itertools.accumulate({"F": 1, "B": -1, IDLE: 0}[job[0]] for job in line))

@@ -41,7 +41,7 @@ def find_card(name: str) -> Accelerator:
     found = find(name)
     if found is None:
         similar = near(name, list(ACCELERATORS))
-        listed = f"Near it: {', '.join(similar)}" if similar else "hardware.ACCELERATORS and --list have them all"
+        listed = f"Similar names: {', '.join(similar)}" if similar else "hardware.ACCELERATORS and --list have them all"
         raise ValueError(f"there is no card called {name!r}. {listed}")
     return found
 
@@ -66,14 +66,14 @@ def plan(
         model: a shape, or a result of `trace`.
         step: batch, context, precision and parallelism. For a traced module, use ``traced.step(cards=…, zero=…)``.
         card: its name in `cards.ACCELERATORS`, or your own Accelerator.
-        tokens: to train on; by default 20 per parameter that a token uses. Required for a module without ids (then it
-            counts samples) and where most weights are frozen.
+        tokens: the number of tokens to train on; by default 20 per parameter that a token uses. Required for a module
+            whose inputs aren't ids (then it's the number of samples) and if most weights are frozen.
         mfu: the fraction of the card's peak that the model's own FLOPs reach; by default Llama 3.1 405B's.
-        price: USD per GPU-hour; by default that of `facts.FACTS`, if it has one.
-        name: of the model, for the title.
+        price: USD per GPU-hour; by default the card's in `facts.FACTS`, if it has one.
+        name: the model's name, for the title.
 
     Raises:
-        ValueError: the card isn't in the table, a number is impossible, or the step doesn't go with the model.
+        ValueError: the card isn't in the table, a number is impossible, or the step doesn't fit the model.
     """
     name = name or (model.name if isinstance(model, Traced) else "")
     _check(model, step, name)
@@ -87,7 +87,7 @@ def plan(
     positive(tokens=tokens)
     flops = list(flops_of_a_token(model, step))
     a_token = sum(line.value for line in flops)
-    run(a_token * tokens, peak=1, mfu=share)  # refuses impossible numbers
+    run(a_token * tokens, peak=1, mfu=share)  # raises an error if a number is impossible
     kinds = list(_bytes(model, step))
     held, limit = sum(int(line.value) for line in kinds), accelerator.memory_bytes
     peaks = list(_peaks(accelerator, model, step, flops))
@@ -131,7 +131,7 @@ def _check(model: _Model, step: Step, name: str) -> None:
         same = {"optimizer": step.optimizer, "cards": step.cards, "zero": step.zero, "accumulation": step.accumulation}
         traced = model.step(**same)
         if (step.tensor, step.pipeline, step.expert, step.lora) != (1, 1, 1, 0):
-            raise ValueError(f"{name} is a module: tensor, pipeline, expert and lora are for shapes")
+            raise ValueError(f"{name} is a module: tensor, pipeline, expert and lora work only for shapes")
         if model.flops is not None and step != traced:
             raise ValueError(f"{name} was traced for {traced}: take the step from traced.step(cards=…, zero=…)")
         return
@@ -158,9 +158,11 @@ def _item(model: _Model) -> str:
 
 def _usual_tokens(model: _Model, step: Step, name: str) -> float:
     if _item(model) == "sample":
-        raise ValueError(f"{name} takes no ids: say how many samples it is trained on, as tokens")
+        raise ValueError(f"{name}'s inputs are not ids: give the number of samples to train on as tokens")
     if step.lora or (isinstance(model, Traced) and model.frozen > model.parameters):
-        raise ValueError("most weights are frozen, and no rule says on how many tokens to train the rest: give tokens")
+        raise ValueError(
+            "most weights are frozen, and there is no rule for how many tokens the rest needs: give tokens"
+        )
     return 20.0 * (model.active if isinstance(model, Transformer) else model.parameters)
 
 
@@ -212,7 +214,7 @@ def _counts(model: Transformer) -> dict[str, str]:
 
 
 def flops_of_a_token(model: _Model, step: Step) -> Iterator[Line]:
-    """The lines of the model's FLOPs for one token, forward and backward; their sum counts for MFU."""
+    """The lines of the model's FLOPs for one token, forward and backward; MFU uses their sum."""
     if isinstance(model, Transformer):
         parts = training_flops(model, step.context, step)
         if step.lora:
@@ -226,7 +228,7 @@ def flops_of_a_token(model: _Model, step: Step) -> Iterator[Line]:
             formula = f"12 · {model.layers} · {model.query_width:,} · {step.context:,}"
         yield Line("FLOPs", "a token's attention", parts["attention"], "FLOPs", formula, PALM_B)
     elif model.flops is None:
-        formula = f"{_rule(model)}, for want of an input"
+        formula = f"{_rule(model)}, as no input was given"
         yield Line("FLOPs", "a token", 4 * model.frozen + 6 * model.parameters, "FLOPs", formula, _KAPLAN)
     else:
         items = model.batch * model.context
@@ -239,7 +241,7 @@ def _rule(model: Traced) -> str:
 
 
 def _beside(model: _Model, step: Step, tokens: float, steps: float) -> Iterator[Line]:
-    """FLOPs that are not the training's own."""
+    """FLOPs that don't count for MFU (recomputation, the optimizer), and the rule of thumb."""
     if isinstance(model, Traced):
         if model.recomputed:
             again = model.recomputed / (model.batch * model.context) * tokens
@@ -306,7 +308,7 @@ def _bytes(model: _Model, step: Step) -> Iterator[Line]:
     if still := model.frozen * size["parameters"] + model.buffers:
         yield Line(_BYTES, "frozen, buffers", int(still), "B", "on every card", _META)
     if model.activations is None:
-        yield Line(_BYTES, "activations", 0, "B", "not counted, for want of an input", _META)
+        yield Line(_BYTES, "activations", 0, "B", "not counted, as no input was given", _META)
     else:
         formula = "what its forward pass keeps for the backward pass"
         yield Line(_BYTES, "activations", model.activations, "B", formula, f"{_META} by saved_tensors_hooks")
@@ -329,7 +331,7 @@ def _share(factor: str, dense: float, experts: float, step: Step, sharded: bool,
 
 
 def _peaks(accelerator: Accelerator, model: _Model, step: Step, flops: list[Line]) -> Iterator[Line]:
-    """FLOP/s that the card promises for this step's multiplications; the last line is that of all of them."""
+    """FLOP/s that the card promises for this step's matrix products; the last line is for all of them together."""
     recipe = RECIPES[step.recipe]
     wide, wide_name = _rate(accelerator, recipe.others, step)
     if recipe.layers == recipe.others or isinstance(model, Traced):
@@ -398,7 +400,7 @@ def _times(model: _Model, step: Step, card: Accelerator, a_token: float, peak: f
 
 
 def _moved(model: _Model, step: Step) -> float:
-    """Bytes that a step has to read or write on each card: weights forward and backward, gradients, the update."""
+    """Bytes that a step must read or write on each card: weights forward and backward, gradients, the update."""
     counts = weights(model, step) if isinstance(model, Transformer) else model.weights(step)
     held = states(counts, step)
     passes = 2 * step.accumulation * (held["parameters"] + held.get("frozen parameters", 0))
@@ -465,5 +467,5 @@ def _cost(hours: float, card: Accelerator, price: float | None) -> Iterator[Line
         yield Line("cost", "rent", hours * each, "USD", f"GPU-hours · {each:.2f} USD", GIVEN)
     if card.power is not None:
         watts = Sourced(card.power, *card.sources)
-        formula = f"GPU-hours · {card.power:,.0f} W, the most that a card draws, without its server and cooling"
+        formula = f"GPU-hours · {card.power:,.0f} W, a card's power limit, without its server and cooling"
         yield Line("energy", "cards alone", hours * watts / 1000, "kWh", formula, GIVEN)

@@ -1,8 +1,8 @@
 """The planner against published numbers: ``course published`` writes docs/published.md from these rows.
 
-Every prediction is calculated here, when it's asked for, from shapes, settings and data sheets. Nothing is fitted: no
-row has a constant that was chosen to make it agree. Where a run's own measurement goes in (its seconds for its MFU, its
-MFU for its time), the row says which.
+Every prediction is calculated here on demand, from shapes, settings and data sheets. Nothing is fitted: no row has a
+constant that was chosen to make it agree. If a row uses a measurement from the same run (its seconds for its MFU, its
+MFU for its time), it names it.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class Row:
 
     Attributes:
         group: the heading it belongs under.
-        what: is predicted.
+        what: the quantity that is predicted.
         predict: calculates it, in the fact's unit.
         fact: the published number, a key of `facts.FACTS`.
-        tolerance: by what share they may differ: 0 is to the last digit. For a bound, how far it may be away.
+        tolerance: the largest relative difference; 0 means equal in every digit. For a bound, how far off it may be.
         formula: how it's predicted, in words.
-        measured: what was measured in the same run and goes in; empty if nothing was.
+        measured: what the prediction takes from measurements of the same run; empty if nothing.
         relation: "at least": the prediction is a lower bound, "at most" an upper one.
         fitted: whether a number was chosen to make it agree.
     """
@@ -54,12 +54,12 @@ class Row:
 
     @property
     def published(self) -> Fact:
-        """What was published."""
+        """The published number, with its source."""
         return FACTS[self.fact]
 
     @property
     def difference(self) -> float:
-        """How far the prediction is from what was published, as a share of that."""
+        """The relative difference of the prediction from the published number."""
         return self.predict() / self.published.value - 1
 
     @property
@@ -146,14 +146,14 @@ def _training_flops() -> Iterator[Row]:
 
 
 def _gpt(name: str, vocabulary: str) -> Transformer:
-    """A GPT of a table of facts: tied head, biases, learned positions."""
+    """A GPT from the table of facts: tied head, biases, learned positional embedding."""
     layers, width, heads = (int(_value(f"{name} {what}")) for what in ("layers", "width", "heads"))
     context = int(FACTS[f"{name} context"].value) if f"{name} context" in FACTS else 2_048
     return Transformer(layers, width, heads, int(_value(vocabulary)), positions=context, tied=True, biases=True)
 
 
 def _every_parameter(model: Transformer, context: int) -> float:
-    """FLOPs of a token as most tables of MFU count them: 6 for each parameter, multiplied or not, and attention."""
+    """FLOPs of a token as most tables of MFU count them: 6 for each parameter, multiplied or not, plus attention."""
     return 6 * model.parameters + training_flops(model, context)["attention"]
 
 
@@ -298,7 +298,7 @@ def _bytes() -> Iterator[Row]:
     for stage, tolerance in {0: 0.0, 1: 0.002, 2: 0.004, 3: 0.02}.items():
 
         def zero(stage: int = stage) -> float:
-            # 2 + 2 + 12 bytes for each of 7.5 billion parameters: those of any model, scaled.
+            # 2 + 2 + 12 bytes for each of 7.5 billion parameters, scaled from another model.
             model = PUBLISHED["Llama 3.1 8B"]
             kinds = memory(model, Step(1, 1, cards=int(_value("ZeRO example devices")), zero=stage))
             held = sum(kinds.values()) - kinds["activations"]
@@ -359,7 +359,7 @@ def _generation() -> Iterator[Row]:
 
 
 def _nim(group: str) -> Iterator[Row]:
-    """Llama 3.3 70B has the shape of 3.1."""
+    """Rows for NVIDIA NIM. Llama 3.3 70B has the shape of Llama 3.1 70B."""
     model = PUBLISHED["Llama 3.1 70B"]
 
     def first() -> float:

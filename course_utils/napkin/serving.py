@@ -29,7 +29,7 @@ from course_utils.sources import Source, Sourced
 from course_utils.units import plain, readable
 
 _BYTES = "bytes on each card"
-_USUAL_MFU = 0.5  # of prefill: between what PaLM reached with one prompt and with 512
+_USUAL_MFU = 0.5  # of prefill: between PaLM's with one prompt and with 512
 
 
 def serve(
@@ -41,19 +41,19 @@ def serve(
     price: float | None = None,
     name: str = "",
 ) -> Plan:
-    """Plan the generation of text: prompts are read (prefill), then tokens are generated one by one (decode).
+    """Plan the generation of text: prompts are processed (prefill), then tokens are generated one by one (decode).
 
     Args:
-        model: its shape.
+        model: the model's shape.
         serving: batch, lengths, formats and cards.
         card: its name in `cards.ACCELERATORS`, or your own Accelerator.
-        mfu: the fraction of the peak that prefill reaches, by default 0.5. Decode is bound by bandwidth, all of which
-            it gets here.
-        price: USD per GPU-hour; by default that of `facts.FACTS`, if it has one.
-        name: of the model, for the title.
+        mfu: the fraction of the peak that prefill reaches, by default 0.5. Decode is assumed to reach the full
+            bandwidth or the full peak.
+        price: USD per GPU-hour; by default the card's in `facts.FACTS`, if it has one.
+        name: the model's name, for the title.
 
     Raises:
-        ValueError: the card isn't in the table, has no link to so many others, or a number is impossible.
+        ValueError: the card isn't in the table or has no link to so many others, or a number is impossible.
     """
     accelerator = find_card(card) if isinstance(card, str) else card
     if model.heads % serving.cards:
@@ -123,7 +123,7 @@ def serve(
 
 
 def _mfu_from(mfu: float | None) -> tuple[str, Source | str]:
-    """Where the MFU of prefill comes from: in words, and whose."""
+    """Where the MFU of prefill comes from, in words, and its source."""
     if mfu is not None:
         return "assumed", GIVEN
     one, many = (FACTS[f"PaLM 540B prefill of {prompts}, MFU"] for prompts in ("one prompt", "512 prompts"))

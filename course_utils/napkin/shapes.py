@@ -1,4 +1,4 @@
-"""The shape of a Transformer: its matrices, its parameters (all and active), what attention attends to and caches."""
+"""The shape of a Transformer: its matrices, its parameters (all and active), its attention and its KV cache."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Experts:
-    """A mixture of experts in place of the feed-forward block.
+    """A mixture of experts instead of the feed-forward block.
 
     Attributes:
-        routed: experts among which a router chooses, in each layer.
+        routed: the number of experts in each layer among which a router chooses.
         active: how many of them each token goes to.
-        width: between an expert's matrices.
-        shared: experts that every token goes to besides.
+        width: the hidden width of an expert, between its matrices.
+        shared: the number of additional experts that every token goes to.
         dense_layers: how many layers keep an ordinary feed-forward block.
     """
 
@@ -29,21 +29,21 @@ class Experts:
         if not 1 <= self.active <= self.routed:
             raise ValueError(f"{self.active} active experts of {self.routed}: at least 1 and at most all are active")
         if self.width < 1 or self.shared < 0 or self.dense_layers < 0:
-            raise ValueError(f"{self}: an expert has a width, and no count is negative")
+            raise ValueError(f"{self}: the width must be at least 1, and no count may be negative")
 
 
 @dataclass(frozen=True)
 class Latent:
-    """Multi-head latent attention: keys and values are made from a narrow vector, which is all that a cache keeps.
+    """Multi-head latent attention: keys and values are computed from a narrow vector, which is all that a cache keeps.
 
     DeepSeek-AI 2024 (DeepSeek-V2), arXiv:2405.04434, section 2.1.
 
     Attributes:
-        kv_rank: elements of the vector that keys and values are made from.
+        kv_rank: elements of the vector that keys and values are computed from.
         rope: elements of a head's queries and keys with rotary embeddings; the heads share these keys.
-        key: elements of a head's queries and keys without.
+        key: elements of a head's queries and keys without rotary embeddings.
         value: elements of a head's values.
-        query_rank: elements of the vector that queries are made from; 0 if they are made directly.
+        query_rank: elements of the vector that queries are computed from; 0 if they are computed directly.
     """
 
     kv_rank: int
@@ -58,21 +58,21 @@ class Transformer:
     """The shape of a decoder-only Transformer language model; the defaults are lecture 08's.
 
     Attributes:
-        layers, width, vocabulary: the sizes, width in elements and vocabulary in tokens.
+        layers, width, vocabulary: the number of layers, the width in elements, the vocabulary in tokens.
         heads: the number of query heads.
         kv_heads: the number of key-value heads; None means as many as heads.
-        feed_forward: width between the feed-forward's matrices; None means 4 · width.
+        feed_forward: the hidden width of the feed-forward block; None means 4 · width.
         gated: the feed-forward block (and an expert) has a third matrix, a gate with SiLU, instead of GELU between two.
         positions: rows of a learned positional embedding; 0 if there is none, as with rotary embeddings.
         tied: the output layer shares the token embedding's weights, which count once.
         biases: every matrix of a layer has a bias.
         norm_vectors: 2 for LayerNorm (a scale and a shift), 1 for RMSNorm, 0 for a norm that learns nothing.
-        head_width: elements of a head; None means that the heads divide ``width`` among them.
-        experts: None for a dense model.
-        latent: None for ordinary attention.
-        windows: how many tokens the layers attend to, in a pattern that repeats; 0 is all of them. Empty means all.
-        gates: other weights that multiply each token, in all layers together.
-        lookups: other trained numbers that are looked up or added, not multiplied.
+        head_width: elements of a head; None means width / heads.
+        experts: the mixture of experts; None for a dense model.
+        latent: the sizes of latent attention; None for ordinary attention.
+        windows: how many tokens each layer attends to, as a repeating pattern; 0 means all of them, as does ().
+        gates: the number of other weights that multiply each token, in all layers together.
+        lookups: the number of other trained numbers that are looked up or added, not multiplied.
     """
 
     layers: int
@@ -96,13 +96,13 @@ class Transformer:
     def __post_init__(self) -> None:
         for name in ("layers", "width", "heads", "vocabulary"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: a Transformer has at least 1")
+                raise ValueError(f"{name} is {getattr(self, name)}: it must be at least 1")
         if self.head_width is None and self.latent is None and self.width % self.heads:
             raise ValueError(
                 f"{self.heads} heads cannot share a width of {self.width:,} evenly: choose a number that divides it"
             )
         if self.heads % (self.kv_heads or self.heads):
-            raise ValueError(f"{self.heads} heads cannot share {self.kv_heads} of keys and values evenly")
+            raise ValueError(f"{self.heads} heads cannot share {self.kv_heads} key-value heads evenly")
         if self.experts and self.experts.dense_layers > self.layers:
             raise ValueError(f"{self.experts.dense_layers} dense layers: the model has {self.layers}")
 
@@ -119,12 +119,12 @@ class Transformer:
 
     @property
     def kv_width(self) -> int:
-        """Elements of one token's keys, over all heads; its values have as many. (Not with latent attention.)"""
+        """Elements of one token's keys, over all heads; as many as its values have. (Not for latent attention.)"""
         return self.query_width // self.heads * (self.kv_heads or self.heads)
 
     @property
     def attended_width(self) -> int:
-        """Elements of queries and values, over all heads: each pair of tokens multiplies this many, forward."""
+        """Elements of queries and values, over all heads: the multiply-adds for each pair of tokens, forward."""
         return self.query_width + self.heads * self.latent.value if self.latent else 2 * self.query_width
 
     @property
@@ -133,9 +133,10 @@ class Transformer:
         return self.latent.kv_rank + self.latent.rope if self.latent else 2 * self.kv_width
 
     def attended(self, context: int) -> int:
-        """The positions that a token's queries meet in a context of this length, summed over the layers.
+        """The positions that a token attends to in a context of this length, summed over the layers.
 
-        All pairs of tokens count, later ones as well; with a window, a token meets as many positions as the window has.
+        All pairs of tokens count, even masked ones; with a window, a token attends to as many positions as the window
+        has.
         """
         if not self.windows:
             return self.layers * context
@@ -175,7 +176,7 @@ class Transformer:
 
     @property
     def matrices(self) -> tuple[tuple[int, int], ...]:
-        """Rows (inputs) and columns (outputs) of a dense layer's matrices; neighbors with the same input are one."""
+        """Rows (inputs) and columns (outputs) of a dense layer's matrices; those with the same input are merged."""
         every = [*self.attention.values(), *self.block(self.hidden).values()]
         joined = itertools.groupby(every, key=lambda shape: shape[0])
         if self.latent:
@@ -239,7 +240,7 @@ class Transformer:
 
     @property
     def in_matrices(self) -> int:
-        """The number of weights in matrices of layers: what Muon takes; it must not take tables, head and vectors."""
+        """The number of weights in matrices of layers, which Muon trains; it isn't for embeddings, head or vectors."""
         found = self.layers * size(self.attention) + (self.layers - self.moe_layers) * size(self.block(self.hidden))
         if self.experts:
             each = size(self.block(self.experts.width))
@@ -249,7 +250,7 @@ class Transformer:
 
     @property
     def rows_and_columns(self) -> int:
-        """Rows and columns of all matrices, added up, and the numbers outside of matrices: what Adafactor keeps."""
+        """The sum of all matrices' rows and columns, plus the numbers outside matrices: what Adafactor keeps."""
         tables = 1 if self.tied else 2
         found = tables * (self.vocabulary + self.width) + (self.positions + self.width if self.positions else 0)
         kinds = [(self.layers, self.attention), (self.layers - self.moe_layers, self.block(self.hidden))]
@@ -264,5 +265,5 @@ class Transformer:
 
 
 def size(matrices: dict[str, tuple[int, int]], biases: bool = False) -> int:
-    """The number of weights in these matrices, each with a bias for every column if asked for."""
+    """The number of weights in these matrices, plus a bias for every column if ``biases`` is set."""
     return sum((rows + biases) * columns for rows, columns in matrices.values())

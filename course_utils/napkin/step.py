@@ -15,8 +15,8 @@ class Recipe:
 
     Attributes:
         parameters, gradients, master, activations: bytes of one number.
-        layers: dtypes of the products in layers, as preferred; the first that a card has a rate for is used.
-        others: dtypes of the products of attention and of the output layer.
+        layers: dtypes for the matrix products in layers, most preferred first; the first that a card supports is used.
+        others: the same for the products of attention and of the output layer.
     """
 
     parameters: float
@@ -27,14 +27,14 @@ class Recipe:
     others: tuple[str, ...]
 
 
-_HALF = ("bfloat16", "float16")  # a card without bfloat16 takes float16, in as many bytes
+_HALF = ("bfloat16", "float16")  # a card without bfloat16 uses float16, which takes as many bytes
 _FP8 = ("float8_e4m3fn", "float8_e4m3fnuz")
 _FP4 = ("float4_e2m1fn_x2",)
 
-# Lecture 00, "What fits?": with AdamW 16, 16, 18 and 12 bytes for each parameter. The narrow ones multiply in 8 or 4
-# bits in the layers' matrices and in bfloat16 elsewhere (DeepSeek-AI 2024, arXiv:2412.19437, section 3.3; NVIDIA 2025,
-# arXiv:2509.25149); activations stay in bfloat16 here, which is more than the best of these recipes need. An NVFP4
-# number takes 4 bits and a 16th of an 8-bit scale.
+# Lecture 00, "What fits?": with AdamW 16, 16, 18 and 12 bytes for each parameter. The float8 and NVFP4 recipes use 8 or
+# 4 bits in the layers' matrix products and bfloat16 elsewhere (DeepSeek-AI 2024, arXiv:2412.19437, section 3.3; NVIDIA
+# 2025, arXiv:2509.25149); activations stay in bfloat16 here, which is more than the best of these recipes need. An
+# NVFP4 number takes 4 bits plus a 16th of an 8-bit scale.
 RECIPES = MappingProxyType(
     {
         "float32": Recipe(4, 4, 0, 4, ("float32",), ("float32",)),
@@ -52,9 +52,9 @@ class Optimizer:
     """Numbers that an optimizer keeps between steps, in float32; a counter of steps is left out.
 
     Attributes:
-        matrices: for each weight in a matrix of a layer.
-        others: for each other parameter: tables, the output layer, vectors.
-        factored: instead, one for each row and column of a matrix, and ``others`` for each number outside of matrices.
+        matrices: numbers for each weight in a matrix of a layer.
+        others: numbers for each other parameter: embeddings, the output layer, vectors.
+        factored: instead, one for each row and column of a matrix, and ``others`` for each number outside matrices.
         orthogonalizes: each step multiplies matrices by themselves; see `work.optimizer_flops`.
     """
 
@@ -77,7 +77,7 @@ OPTIMIZERS = MappingProxyType(
         "Muon": Optimizer(1, 2, orthogonalizes=True),
     }
 )
-# What each card keeps only its share of: ZeRO's stages, Rajbhandari et al. 2020, arXiv:1910.02054, section 5.
+# The kinds that each ZeRO stage divides among cards: Rajbhandari et al. 2020, arXiv:1910.02054, section 5.
 SHARDED = MappingProxyType(
     {
         0: (),
@@ -93,11 +93,11 @@ class Step:
     """How cards train a model.
 
     The cards form ``cards / (tensor · pipeline)`` groups (data parallelism), each of which holds the whole model and
-    trains on sequences of its own.
+    trains on its own sequences.
 
     Attributes:
-        batch: sequences that a group processes at once.
-        context: tokens of each.
+        batch: the number of sequences that a group processes at once.
+        context: the number of tokens in each sequence.
         recipe: a key of `RECIPES`.
         optimizer: a key of `OPTIMIZERS`.
         cards: the number of cards.
@@ -105,13 +105,14 @@ class Step:
         checkpointing: each layer saves only its input and is recomputed in the backward pass.
         fused_attention: attention saves one number per query instead of T × T weights (Dao et al. 2022,
             arXiv:2205.14135).
-        tensor: cards that divide each matrix, and between matrices the sequence (tensor and sequence parallelism).
-        pipeline: cards that divide the layers.
-        expert: groups that divide the experts among them.
-        accumulation: batches that a group processes before each update.
-        lora: the rank of adapters that are trained in place of the model's weights (Hu et al. 2021, arXiv:2106.09685);
-            0 trains the model.
-        adapted: which matrices have one, as in ``Transformer.attention`` and ``block``; empty means all.
+        tensor: the number of cards that divide each matrix, and between matrices the sequence (tensor and sequence
+            parallelism).
+        pipeline: the number of cards that divide the layers.
+        expert: the number of groups that divide the experts among them.
+        accumulation: the number of batches that a group processes before each update.
+        lora: the rank of adapters that are trained instead of the model's weights (Hu et al. 2021, arXiv:2106.09685);
+            0 trains the model itself.
+        adapted: the matrices with an adapter, named as in ``Transformer.attention`` and ``block``; empty means all.
     """
 
     batch: int
@@ -134,13 +135,13 @@ class Step:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: it must be at least 1")
         if self.lora < 0:
-            raise ValueError(f"lora is {self.lora}: a rank is at least 1, and 0 trains the model itself")
+            raise ValueError(f"lora is {self.lora}: give a rank of at least 1, or 0 to train the model itself")
         for name, known in (("recipe", RECIPES), ("optimizer", OPTIMIZERS), ("zero", SHARDED)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} is {getattr(self, name)!r}: expected one of {', '.join(map(str, known))}")
         if self.cards % (self.tensor * self.pipeline):
             raise ValueError(
-                f"{self.cards:,} cards do not divide into groups of {self.tensor} · {self.pipeline} "
+                f"{self.cards:,} cards cannot be divided into groups of {self.tensor} · {self.pipeline} "
                 "(tensor · pipeline): choose a multiple"
             )
         if self.groups % self.expert:
@@ -150,12 +151,12 @@ class Step:
 
     @property
     def groups(self) -> int:
-        """Groups of cards that each hold the model: the ways of data parallelism."""
+        """The number of groups of cards that each hold the whole model: the degree of data parallelism."""
         return self.cards // (self.tensor * self.pipeline)
 
     @property
     def tokens(self) -> int:
-        """Tokens of one step, over all cards."""
+        """Tokens in one step, over all cards."""
         return self.batch * self.context * self.accumulation * self.groups
 
 

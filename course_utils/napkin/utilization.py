@@ -21,7 +21,7 @@ _RATE = re.compile(
 
 
 def rates_in(log: str) -> list[float]:
-    """Every rate of tokens that a log prints, in tokens per second: "tok/sec: 1,234", "178k tokens/s", …"""
+    """Every rate that a log prints, in tokens per second, such as "tok/sec: 1,234" or "178k tokens/s"."""
     found = []
     for before, size, after, other in _RATE.findall(log):
         found.append(parse((before or after) + (size or other).replace("K", "k").replace("m", "M")))
@@ -46,17 +46,17 @@ def mfu(
 
     Args:
         model: a shape, a traced module, or a number of parameters (then 6 FLOPs count for each, without attention).
-        tokens_per_second: of all cards together, as a log prints it.
-        context: tokens of a sequence, for attention; a shape needs it.
+        tokens_per_second: for all cards together, as a log prints it.
+        context: the length of a sequence, for attention; required for a shape.
         card: its name in `cards.ACCELERATORS`, or your own Accelerator.
-        dtype: of the multiplications: "bfloat16", "float16", "float8_e4m3fn", "tf32" or "float32"; its dense peak
-            counts.
-        cards: that train together.
-        name: of the model, for the title.
+        dtype: of the matrix products: "bfloat16", "float16", "float8_e4m3fn", "tf32" or "float32"; its dense peak
+            is used.
+        cards: the number of cards that train together.
+        name: the model's name, for the title.
 
     Raises:
-        Impossible: an MFU above 1. The tokens are of more cards than you said, the peak of another dtype, or the
-            FLOPs counted twice.
+        Impossible: an MFU above 1. The tokens come from more cards than you gave, the peak is another dtype's, or the
+            FLOPs are counted twice.
         ValueError: an unknown card, a dtype that it has no rate for, or an impossible number.
     """
     positive(tokens_per_second=tokens_per_second, cards=cards)
@@ -80,7 +80,7 @@ def mfu(
     if share > 1:
         raise Impossible(
             f"an MFU of {share:.3g} is more than {cards:,} × {accelerator.name} can do in {dtype} (dense). Usual "
-            "causes: the tokens are those of more cards, the products ran in a narrower dtype, or the peak is another "
+            "causes: the tokens come from more cards, the products ran in a narrower dtype, or the peak is another "
             "card's"
         )
     crew = f"{cards:,} × {accelerator.name}"

@@ -1,4 +1,4 @@
-"""FLOPs: of the model, of recomputation, of the optimizer; and how long a training run takes at a given rate."""
+"""FLOPs of the model, of recomputation and of the optimizer, and how long a training run takes at a given rate."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from course_utils.napkin.step import OPTIMIZERS, Step, positive
 def training_flops(model: Transformer, context: int, step: Step | None = None) -> dict[str, int]:
     """FLOPs to train on one token, forward and backward, by part; one multiply-add is 2.
 
-    Exactly those that `flops.count_flops` counts: 6 for each weight that multiplies, and for each layer
-    12 · query width · context for attention, with all pairs of tokens counted (in a window, those in it), as in
+    Exactly what `flops.count_flops` counts: 6 for each weight that multiplies, and for each layer
+    12 · query width · context for attention, with all pairs of tokens counted (with a window, those in it), as in
     Chowdhery et al. 2022 (PaLM, arXiv:2204.02311), appendix B. Lecture 06 explains them. With adapters (``step.lora``)
-    the model's own weights get no gradient, which saves 2 of the 6; the adapters' take 6. Recomputation isn't the
-    model's work: see `recomputed_flops`.
+    the model's own weights get no gradient, which saves 2 of the 6; the adapters' weights take 6. Recomputation isn't
+    counted here: see `recomputed_flops`.
     """
     trained = adapters(model, step) if step else 0
     matrices = 4 * model.multiplied + 6 * trained if trained else 6 * model.multiplied
@@ -45,10 +45,10 @@ def recomputed_flops(model: Transformer, context: int) -> int:
 
 
 def optimizer_flops(model: Transformer, step: Step) -> int:
-    """FLOPs of matrix products in one update of all parameters: none, unless the optimizer is Muon.
+    """FLOPs of matrix products in one update of all parameters: 0 unless the optimizer is Muon.
 
-    Muon multiplies each n × m matrix (n ≤ m) in five rounds: X·Xᵀ, its square, and their sum times X, together
-    4·n²·m + 2·n³ FLOPs a round. Jordan et al. 2024, kellerjordan.github.io/posts/muon.
+    For each n × m matrix (n ≤ m), each of Muon's five rounds computes X·Xᵀ, its square, and a weighted sum of the two
+    times X: 4·n²·m + 2·n³ FLOPs. Source: Jordan et al. 2024, kellerjordan.github.io/posts/muon.
     """
     if not OPTIMIZERS[step.optimizer].orthogonalizes:
         return 0
@@ -71,8 +71,9 @@ class Run:
     """The work of a training run and how fast one card does it.
 
     Attributes:
-        flops: for all tokens; by the rule 6 · parameters · tokens (lecture 06; Kaplan et al. 2020, arXiv:2001.08361).
-        rate: FLOP/s that one card achieves on them.
+        flops: FLOPs for all tokens; `training` uses 6 · parameters · tokens (lecture 06; Kaplan et al. 2020,
+            arXiv:2001.08361).
+        rate: the FLOP/s that one card achieves.
     """
 
     flops: float
@@ -84,7 +85,7 @@ class Run:
         return self.flops / self.rate / 3600
 
     def days(self, cards: int) -> float:
-        """Days that ``cards`` cards take together."""
+        """Days that the run takes on ``cards`` cards."""
         return self.gpu_hours / 24 / cards
 
 
@@ -92,8 +93,8 @@ def training(parameters: float, tokens: float, *, peak: float, mfu: float) -> Ru
     """Training a model of ``parameters`` parameters (for a mixture of experts, the active ones) on ``tokens`` tokens.
 
     Args:
-        parameters: N; those that take part in multiplications.
-        tokens: D; a token counts each time it's read.
+        parameters: N, the number that take part in multiplications.
+        tokens: D, the number of tokens; a token counts each time it's read.
         peak: dense FLOP/s of one card in the dtype of the multiplications.
         mfu: the fraction of the peak that is reached, more than 0 and at most 1.
 

@@ -146,7 +146,7 @@ def test_a_checkpoint_is_synced_to_disk_before_it_gets_its_name(path: Path, monk
 
 
 def test_a_missing_folder_and_a_missing_file_are_clear_errors(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"there is none yet\. Make room or choose another folder"):
+    with pytest.raises(FileNotFoundError, match=r"there is no checkpoint yet\. Make room or choose another folder"):
         save(tmp_path / "nowhere" / "run.pt", new_run(0), 1)
     with pytest.raises(FileNotFoundError, match="start from step 0"):
         load(tmp_path / "none.pt", new_run(0))

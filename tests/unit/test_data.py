@@ -96,12 +96,12 @@ def test_a_write_that_fails_leaves_the_old_file(path: Path, monkeypatch: pytest.
 
 BROKEN = {
     "cut short": (lambda p: p.write_bytes(p.read_bytes()[:-100]), "has 2,028 bytes; expected 2,128 .* cut short"),
-    "too long": (lambda p: p.write_bytes(p.read_bytes() + b"xx"), "2,130 bytes; expected 2,128 .* longer than it says"),
+    "too long": (lambda p: p.write_bytes(p.read_bytes() + b"xx"), "2,130 bytes; expected 2,128 .* has extra bytes"),
     "raw bytes": (lambda p: ids(1_000).astype(np.uint16).tofile(p), "raw bytes from tofile"),
     "empty": (lambda p: p.write_bytes(b""), "does not start like a .npy file"),
     "half a header": (lambda p: p.write_bytes(p.read_bytes()[:40]), "damaged header"),
     "big-endian": (lambda p: np.save(p, ids(9).astype(">u2")), "holds >u2, in the opposite byte order"),
-    "int64": (lambda p: np.save(p, ids(9)), "holds <i8; expected <u2, which 50,257 ids take"),
+    "int64": (lambda p: np.save(p, ids(9)), "holds <i8; expected <u2, the dtype for 50,257 ids"),
     "signed": (lambda p: np.save(p, ids(9).astype(np.int16)), "holds <i2; expected <u2"),
     "a matrix": (lambda p: np.save(p, ids(9).astype(np.uint16)[None]), r"shape \(1, 9\); expected one dimension"),
     "no tokens": (lambda p: np.save(p, ids(0).astype(np.uint16)), "holds no tokens"),

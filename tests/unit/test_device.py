@@ -154,7 +154,7 @@ def test_require_says_what_to_do_about_a_dtype_that_the_device_lacks(monkeypatch
 
 @pytest.mark.skipif(torch.backends.mps.is_built(), reason="needs a torch that knows nothing of MPS")
 def test_require_quotes_only_the_first_sentence_of_a_long_reason():
-    with pytest.raises(RuntimeError, match=r"on 'mps'.*from the 'MPS' backend\)\. Take another dtype") as caught:
+    with pytest.raises(RuntimeError, match=r"on 'mps'.*from the 'MPS' backend\)\. Use another dtype") as caught:
         devices.require(torch.bfloat16, "mps")
     assert len(str(caught.value)) < 300
 
