@@ -171,7 +171,8 @@ def test_the_gradebook_has_the_planned_points(made: semester.Semester, name: str
     summary = grade.grade_class(made.folder, name, workers=0)
     assert not summary.gradebook_problem and summary.graded == ()
     with Gradebook(made.folder.gradebook_url) as book:
-        scores = {one.student.id: one.score for one in book.assignment_submissions(name)}
+        handed_in = book.assignment_submissions(name)
+        scores = {one.student.id: one.score - (one.late_submission_penalty or 0) for one in handed_in}
     assert scores == pytest.approx(planned(made, name))
 
 
