@@ -121,6 +121,7 @@ def init(
     """
     with _plain_errors():
         paths = ClassFolder(folder).lectures
+        build.require_current(map(source.read, paths))
         lectures = build.course_directory(folder, paths, seed=None, course_id=course_id)
         for lecture in lectures:
             console.print(f"{folder}/source/{lecture.name}", highlight=False)

@@ -60,6 +60,7 @@ def make_book(
             (shutil.copytree if path.is_dir() else shutil.copyfile)(path, pages / name)
         runs = []
         read = build.course_directory(Path(scratch, "course"), lectures or ())
+        build.require_current(read)
         for lecture in read:
             progress(lecture.name)
             notebook = page(lecture, Path(scratch, "course"), draft=draft)

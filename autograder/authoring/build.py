@@ -51,11 +51,9 @@ def course_directory(
 
     Takes all lectures of the project unless ``sources`` names some. Nothing else in the folder is touched, so
     it's safe to repeat in a course with submissions. ``seed`` draws hidden cases if there are none: 0 isn't secret, and
-    None draws none. ``course_id`` is nbgrader's name of a new class. Raises SourceError for an invalid source, and
-    :class:`BuildError` if a check is older than its exercise.
+    None draws none. ``course_id`` is nbgrader's name of a new class. Raises SourceError for an invalid source.
     """
     read = [source.read(path) for path in sources or source.lectures(SOLUTIONS)]
-    require_current(read)
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "nbgrader_config.py"
     if not config.exists():
@@ -191,10 +189,12 @@ def students_notebooks(
 ) -> list[Path]:
     """Build everything: instructor notebooks in ``course``, students' notebooks and the glossary in ``destination``.
 
-    Takes all lectures of the project unless ``sources`` names some. Raises what `course_directory` does.
+    Takes all lectures of the project unless ``sources`` names some. Raises :class:`BuildError` if a check is older than
+    its exercise.
     """
     written = []
     lectures = course_directory(course, sources, seed=None)
+    require_current(lectures)
     for lecture in lectures:
         progress(lecture.name)
         target = notebook_path(destination, lecture.name)

@@ -190,6 +190,7 @@ def _converse(talk: Conversation, work: _Work) -> None:
                     reasons = []  # it is the same for the student
                 reasons = [program.out_of_reach(step.exercise), *reasons, program.in_text(step.exercise)]
                 reasons += [program.otherwise(number, seen), program.not_installed(number)]
+                reasons += [program.asks_the_machine(number)]
                 # The first ones say most.
                 work.notes += [f"{step.exercise.name}: {why}" for why in dict.fromkeys(reasons) if why][:2]
         if not work.waiting:

@@ -41,6 +41,10 @@ _BY_TEXT = re.compile(
     re.MULTILINE,
 )
 _IMPORTED = re.compile(r"^[ \t]{0,40}(?:import|from)[ \t]{1,9}([A-Za-z_]\w{0,60})", re.MULTILINE)
+# What asks the machine for something that may be missing without an error: files, variables, users, times.
+_ASKS = re.compile(
+    r"\b(?:getenv|environ|open|glob|iglob|rglob|exists|is_file|is_dir|listdir|scandir|getuser|expanduser)\b"
+)
 # Errors of a cell that is the same on every machine.
 _EVERYWHERE = ("SyntaxError", "IndentationError", "TabError", "NotImplementedError")
 
@@ -79,6 +83,7 @@ class Program:
         self._definers: dict[str, list[int]] = defaultdict(list)  # in order
         self._changers: dict[str, list[int]] = defaultdict(list)  # of ours, in order
         self._displayed = False  # whether a cell of the student's uses what another displayed
+        self._planned: tuple[tuple[int, int], list[int]] | None = None
         self._left = _NAMES
         tests = {Cell(exercise.tests).plain for exercise in problems.exercises}
         modules = frozenset().union(*(_imports(cell.text) for cell in problems.cells))
@@ -106,6 +111,13 @@ class Program:
 
     def to_run(self) -> list[int]:
         """The cells to run and the steps at which to judge, in order. All names must be known."""
+        # A notebook made for it keeps this busy for seconds, and each answer that fails asks again.
+        state = len(self._defined), len(self.dropped)
+        if self._planned is None or self._planned[0] != state:
+            self._planned = state, self._plan()
+        return self._planned[1]
+
+    def _plan(self) -> list[int]:
         # Where each name is looked up. What a function uses is looked up when it is called, so below its cell: where
         # the exercise is judged.
         wanted: set[tuple[str, int]] = set()
@@ -150,7 +162,13 @@ class Program:
             asked_here = name in asked(exercise) and own
             if not asked_here and any(name in _names(cell.text).defined for cell in self.problems.cells):
                 return f"it uses `{name}`, which a cell of the lecture defines that is not in this notebook"
-        # A call may change what it is given, which no text tells.
+        # A call may change what it is given, or count how often it was made, which no text tells.
+        for number in self._definers_of(self._behind(exercise)):
+            if number < place and self.steps[number].exercise is None:
+                for below in range(number + 1, place):
+                    shared = self._defined[number] & self._used.get(below, frozenset())
+                    if self.steps[below].kind is Kind.OURS and below not in ran and shared:
+                        return f"{self.steps[below].cell.title} uses `{min(shared)}` of the student's, and did not run"
         for name in sorted(self._behind(exercise)):
             for source in self._sources(name, place)[:1]:
                 step = self.steps[source]
@@ -177,7 +195,7 @@ class Program:
         """
         for number, error in self.stopped.items():
             cell, kind = self.steps[number].cell, error.partition(":")[0]
-            the_same = kind == cell.ended or (cell.ended is None and kind in _EVERYWHERE)
+            the_same = kind == cell.ended or (cell.ended is None and (kind in _EVERYWHERE or self._undefined(error)))
             if number < place and not the_same:
                 return f"{cell.title} stopped here with {error:.300}; look whether it does on the student's machine"
         earned = self.steps[place].cell.earned
@@ -197,6 +215,24 @@ class Program:
                         return f"{step.cell.title} imports `{name}`, which isn't here"
         return ""
 
+    def _undefined(self, error: str) -> bool:
+        """Whether it's about a name that no cell defines, here or in the lecture."""
+        found = re.match(r"NameError: name '(\w{1,100})' is not defined", error)
+        ours = (_names(cell.text).defined for cell in self.problems.cells)
+        return found is not None and found[1] not in self._definers and not any(found[1] in names for names in ours)
+
+    def asks_the_machine(self, place: int) -> str:
+        """What the student's cells above ask the machine for and the lecture doesn't, where nothing in the notebook
+        says how that went there; or nothing. Whoever looks for a file and goes on without it gets no error.
+        """
+        if self.steps[place].cell.earned is not None:
+            return ""
+        lecture = {word for cell in self.problems.cells for word in _ASKS.findall(cell.text)}
+        for step in self.steps[:place]:
+            if step.kind is Kind.THEIRS and (found := [w for w in _ASKS.findall(step.cell.text) if w not in lecture]):
+                return f"{step.cell.title} uses `{found[0]}`, and what that finds may not be here"
+        return ""
+
     def in_text(self, exercise: Exercise) -> str:
         """Why an answer that failed may lack a cell of the lecture that no name in the student's code asks for, or
         nothing: if code looks a name up by a text, every word in the student's cells may be such a name.
@@ -213,10 +249,15 @@ class Program:
 
     @functools.cached_property
     def _words(self) -> tuple[set[str], ...]:
-        """If a cell of the student's looks names up by a text: the words of such cells, then those of all."""
+        """If a cell of the student's looks names up by a text: the lecture's names among the words of such cells, then
+        among those of all.
+        """
         texts = [step.cell.text for step in self.steps if step.kind is Kind.THEIRS]
         such = [text for text in texts if _BY_TEXT.search(text)]
-        return tuple({word for text in some for word in re.findall(r"\w+", text)} for some in (such, texts) if such)
+        ours = set().union(*(self._defined[n] for n, step in enumerate(self.steps) if step.kind is Kind.OURS))
+        # One text at a time: all words of a hostile notebook take a gigabyte.
+        return tuple(set().union(*(ours.intersection(re.findall(r"\w+", text)) for text in some))
+                     for some in (such, texts) if such)  # fmt: skip
 
     def _sources(self, name: str, place: int) -> list[int]:
         """The cells that determine a name's value at a place.
@@ -240,9 +281,12 @@ class Program:
         todo = set(asked(exercise)).union(*(self._used.get(number, ()) for number in self._answers(exercise)))
         while todo:
             found |= todo
-            cells = {n for name in todo for n in self._definers.get(name, ()) if self.steps[n].kind is Kind.THEIRS}
-            todo = set().union(*(self._used[number] for number in cells)) - found
+            todo = set().union(*(self._used[number] for number in self._definers_of(todo))) - found
         return found
+
+    def _definers_of(self, names: Set[str]) -> list[int]:
+        """The student's cells that define any of these names."""
+        return sorted({n for name in names for n in self._definers.get(name, ()) if self.steps[n].kind is Kind.THEIRS})
 
 
 @functools.lru_cache(maxsize=4096)

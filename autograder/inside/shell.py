@@ -70,6 +70,9 @@ class ZMQInteractiveShell(InteractiveShell):
         result = await self.run_cell_async(
             text, store_history=True, transformed_cell=transformed, preprocessing_exc_tuple=failed
         )
+        # What a kernel does after a cell; `run_cell_async` leaves it to whoever calls it.
+        self.events.trigger("post_execute")
+        self.events.trigger("post_run_cell", result)
         return result.error_before_exec or result.error_in_exec or self._lacks
 
     def ask_exit(self) -> None:

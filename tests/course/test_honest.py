@@ -509,6 +509,38 @@ def a_check_that_failed_where_it_was_run(n: Notebook) -> None:
     n["test_double"].update(outputs=[result], execution_count=3)
 
 
+@honest("double", review="uses `exists`, and what that finds may not be here")
+def a_file_that_is_missed_without_an_error(n: Notebook) -> None:
+    n.add("from pathlib import Path\n\nfactor = 2 if Path('x.txt').exists() else 1", before="double")
+    n.write("double", "def double(x):\n    return factor * x")
+
+
+@honest("double", review="uses `getenv`, and what that finds may not be here")
+def a_variable_that_is_missed_without_an_error(n: Notebook) -> None:
+    n.write("double", "import os\n\n\ndef double(x):\n    return int(os.getenv('FACTOR', '1')) * x")
+
+
+@honest("root", review="uses `scaled` of the student's, and did not run", kernel=False)
+def a_count_of_what_the_lecture_calls(n: Notebook) -> None:
+    n.add("calls = []\n\n\ndef scaled(x):\n    calls.append(x)\n    return 10 * x", before="shown = [")
+    n.write("root", "def root(x):\n    return x**0.5 + len(calls) - 3")
+
+
+@honest("double")
+def a_slip_in_a_cell_of_the_students_own(n: Notebook) -> None:
+    n.add("print(undefined_thing)", before="double")
+    n.write("double", "def double(x):\n    return 3 * x")
+
+
+@honest()
+def something_that_is_done_after_each_cell(n: Notebook) -> None:
+    n.add(
+        "ran = []\nget_ipython().events.register('post_run_cell', lambda result: ran.append(result))", before="double"
+    )
+    n.add("pass", before="double")
+    n.write("double", "def double(x):\n    return 2 * x if ran and ran[0].success else x")
+
+
 @honest("double", review="it may work on the student's machine")
 def another_kind_of_gpu(n: Notebook) -> None:
     n.write("double", "def double(x):\n    return int(torch.tensor(2 * x).to('mps'))")

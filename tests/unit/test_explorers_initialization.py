@@ -26,7 +26,13 @@ def test_the_table_is_what_is_measured_again(name: str, residual: bool) -> None:
         factor = gain**2 * initialization.INITIALIZERS[initializer](width)
         again = initialization.measure(factor, name, width, residual)
         table = initialization.measured(initializer, gain, name, width, residual)
-        assert table[0] == pytest.approx(again[0], rel=2e-3) and table[1] == pytest.approx(again[1], rel=2e-3)
+        for had, got in zip(table, again, strict=True):
+            if name == "tanh" and gain > 1:
+                # With large weights that's chaotic: the last bit of a tanh differs between processors, and grows layer
+                # by layer until gradients of 1e19 differ by a factor. The drawing is logarithmic.
+                assert [math.log10(each) for each in had] == pytest.approx([math.log10(each) for each in got], abs=0.7)
+            else:
+                assert had == pytest.approx(got, rel=2e-3)
 
 
 def test_the_table_has_a_row_for_every_setting() -> None:
