@@ -294,7 +294,7 @@ def _observe(
     match talk.ask(call):
         case Seen(seen):
             if seen.error and _NOT_HERE.match(error := f"{seen.error}: {seen.message}"):
-                reasons.append(f"it may work on the student's machine; here it ended with {error:.300}")
+                reasons.append(f"it may work on the student's machine; here it ended with {clean(error, limit=300)}")
             now = talk.asked()
             with _puzzling():
                 seen = _checked(replace(seen, call=clean(seen.call, limit=1000)), call, now)
@@ -304,7 +304,7 @@ def _observe(
                 reasons.append(f"{where} ran and defines `{name}`, which isn't there; on another machine it may be")
             return blank | {"value": Raised("NameError", f"name '{name}' is not defined")}, call.name
         case Unsendable(reason):
-            reasons.append(f"what it returned cannot be sent to the judge: {reason[:500]}")
+            reasons.append(f"what it returned cannot be sent to the judge: {clean(reason, limit=500)}")
             return blank | {"value": Opaque(f"what cannot be looked at: {reason[:500]}")}, call.name
     raise Gone("the answer is not of the kind that was asked for")
 
