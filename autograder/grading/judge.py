@@ -7,6 +7,7 @@ values and comparison rules never leave this process.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -185,14 +186,9 @@ def _converse(talk: Conversation, work: _Work) -> None:
             work.waiting.remove(step.exercise)
             work.counted = talk.received
             if (points := work.marks[step.exercise.name].points) < step.exercise.points:
-                seen = work.rubrics[step.exercise.name].points if step.exercise.name in work.rubrics else points
-                if step.cell.earned is not None and step.cell.earned <= seen:
-                    reasons = []  # it is the same for the student
-                reasons = [program.out_of_reach(step.exercise), *reasons, program.in_text(step.exercise)]
-                reasons += [program.otherwise(number, seen), program.not_installed(number)]
-                reasons += [program.asks_the_machine(number)]
-                # The first ones say most.
-                work.notes += [f"{step.exercise.name}: {why}" for why in dict.fromkeys(reasons) if why][:2]
+                rubric = work.rubrics.get(step.exercise.name)
+                excuses = program.excuses(number, rubric.points if rubric else points, reasons)
+                work.notes += [f"{step.exercise.name}: {why}" for why in itertools.islice(excuses, 2)]
         if not work.waiting:
             return
 

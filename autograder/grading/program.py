@@ -14,10 +14,11 @@ import ast
 import builtins
 import functools
 import importlib.machinery
+import itertools
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -138,15 +139,25 @@ class Program:
         kept = (n for n, step in enumerate(self.steps) if step.kind is not Kind.OURS or n in chosen)
         return [number for number in kept if number not in self.dropped]
 
-    def out_of_reach(self, exercise: Exercise) -> str:
-        """Why an answer that failed may have failed through no fault of its own, or nothing.
+    def excuses(self, place: int, points: float, calls: Sequence[str]) -> Iterator[str]:
+        """Why the answer that's judged at a step may have failed through no fault of its own; first what says most.
 
-        That's so if it uses a name that a cell defines, and that cell didn't run, didn't finish, or ran too late.
+        ``points`` are what the cases that students see have earned, ``calls`` what its calls gave as reasons.
         """
-        place = next(n for n, s in enumerate(self.steps) if s.kind is Kind.CHECK and s.exercise is exercise)
-        own = self._answers(exercise)
+        earned = self.steps[place].cell.earned
+        if earned is not None and earned <= points:
+            calls = ()  # it is the same for the student
+        otherwise = functools.partial(self._otherwise, points=points)
+        rest = (self._in_text, otherwise, self._not_installed, self._asks_the_machine)
+        found = itertools.chain([self._out_of_reach(place)], dict.fromkeys(calls), (look(place) for look in rest))
+        return filter(None, found)  # one by one, as whoever asks wants more
+
+    def _out_of_reach(self, place: int) -> str:
+        """Whether the answer uses a name that a cell defines that didn't run, didn't finish, or ran too late."""
+        exercise = self._judged(place)
+        own, behind = self._answers(exercise), sorted(self._behind(exercise))
         ran = {n for n in self.to_run() if n < place and self.steps[n].kind is not Kind.CHECK} - self.stopped.keys()
-        for name in sorted(self._behind(exercise)):
+        for name in behind:
             definers = self._definers.get(name, [])
             if any(number in ran or (number in own and number < place) for number in definers):
                 continue  # where its own cell stopped, that cell's error says why
@@ -163,13 +174,13 @@ class Program:
             if not asked_here and any(name in _names(cell.text).defined for cell in self.problems.cells):
                 return f"it uses `{name}`, which a cell of the lecture defines that is not in this notebook"
         # A call may change what it is given, or count how often it was made, which no text tells.
-        for number in self._definers_of(self._behind(exercise)):
+        for number in self._definers_of(behind):
             if number < place and self.steps[number].exercise is None:
                 for below in range(number + 1, place):
                     shared = self._defined[number] & self._used.get(below, frozenset())
                     if self.steps[below].kind is Kind.OURS and below not in ran and shared:
                         return f"{self.steps[below].cell.title} uses `{min(shared)}` of the student's, and did not run"
-        for name in sorted(self._behind(exercise)):
+        for name in behind:
             for source in self._sources(name, place)[:1]:
                 step = self.steps[source]
                 first = step.cell.plain == self.problems.cells[0].plain  # modules and settings, which nobody changes
@@ -186,7 +197,7 @@ class Program:
         ran = (n for n in self._definers.get(name, ()) if n not in self.stopped and n not in self.dropped)
         return next((self.steps[n].cell.title for n in ran if self.steps[n].kind is Kind.THEIRS), "")
 
-    def otherwise(self, place: int, points: float) -> str:
+    def _otherwise(self, place: int, points: float) -> str:
         """What the notebook's own outputs say otherwise, up to this test cell, or nothing: a cell that stopped here ran
         to its end there, or the check gave more ``points``.
 
@@ -206,7 +217,7 @@ class Program:
             )
         return ""
 
-    def not_installed(self, place: int) -> str:
+    def _not_installed(self, place: int) -> str:
         """A module that the student's cells above import and that isn't here, or nothing."""
         for step in self.steps[:place]:
             if step.kind is Kind.THEIRS:
@@ -221,7 +232,7 @@ class Program:
         ours = (_names(cell.text).defined for cell in self.problems.cells)
         return found is not None and found[1] not in self._definers and not any(found[1] in names for names in ours)
 
-    def asks_the_machine(self, place: int) -> str:
+    def _asks_the_machine(self, place: int) -> str:
         """What the student's cells above ask the machine for and the lecture doesn't, where nothing in the notebook
         says how that went there; or nothing. Whoever looks for a file and goes on without it gets no error.
         """
@@ -233,11 +244,10 @@ class Program:
                 return f"{step.cell.title} uses `{found[0]}`, and what that finds may not be here"
         return ""
 
-    def in_text(self, exercise: Exercise) -> str:
+    def _in_text(self, place: int) -> str:
         """Why an answer that failed may lack a cell of the lecture that no name in the student's code asks for, or
         nothing: if code looks a name up by a text, every word in the student's cells may be such a name.
         """
-        place = next(n for n, s in enumerate(self.steps) if s.kind is Kind.CHECK and s.exercise is exercise)
         ran = set(self.to_run())
         if self._displayed and any(s.kind is Kind.OURS and n not in ran for n, s in enumerate(self.steps[:place])):
             return "it may use what a cell of the lecture displayed, and not all of those ran"
@@ -263,8 +273,7 @@ class Program:
         """The cells that determine a name's value at a place.
 
         First the one that defines it: the last one above the place, or else the first one below. Then those of our
-            cells that
-        change its object after that.
+        cells that change its object after that.
         """
         found = [n for n in self._definers.get(name, ()) if self.steps[n].kind is not Kind.CHECK]
         above = [number for number in found if number < place]
@@ -284,7 +293,13 @@ class Program:
             todo = set().union(*(self._used[number] for number in self._definers_of(todo))) - found
         return found
 
-    def _definers_of(self, names: Set[str]) -> list[int]:
+    def _judged(self, place: int) -> Exercise:
+        """The exercise that's judged at a step."""
+        exercise = self.steps[place].exercise
+        assert exercise is not None
+        return exercise
+
+    def _definers_of(self, names: Collection[str]) -> list[int]:
         """The student's cells that define any of these names."""
         return sorted({n for name in names for n in self._definers.get(name, ()) if self.steps[n].kind is Kind.THEIRS})
 
