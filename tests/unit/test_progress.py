@@ -226,7 +226,7 @@ def test_the_panel_says_that_a_broken_notebook_cannot_be_read(name: str, folder:
         path.write_text(text)
     setup, _, passing = run(folder, SETUP, RIGHT, TESTS[0])
     (panel,) = shown(setup)
-    assert "Your progress cannot be shown: 11_demo.ipynb cannot be read" in panel["text/plain"]
+    assert "Your progress cannot be shown, because 11_demo.ipynb cannot be read" in panel["text/plain"]
     assert "run this cell again" in panel["text/html"] and not passing.outputs
 
 
