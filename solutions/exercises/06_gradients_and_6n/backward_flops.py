@@ -104,7 +104,7 @@ exercise.mistake("You counted only the products that pass the gradient back; tra
 exercise.mistake("Floats have only 53 bits of precision, too few for numbers this large: count in integers.",
                  "product = 2 * tokens → product = 2.0 * tokens")  # fmt: skip
 exercise.mistake("A multiply-add is two FLOPs.", "product = 2 * tokens → product = tokens")
-exercise.mistake("Your result is for a single token; count all of them.", "product = 2 * tokens → product = 2")
+exercise.mistake("Your result is for a single token; count all tokens.", "product = 2 * tokens → product = 2")
 exercise.mistake("Look at everything before a layer, not just at the layer immediately before it.", "needed_before or trained → trained")
 exercise.mistake("If the input needs a gradient, it has to be passed back through every layer, not just through the first.",
                  "needed_before or trained → any(trainable[: layer + 1])")  # fmt: skip

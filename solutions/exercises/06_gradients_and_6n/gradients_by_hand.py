@@ -92,7 +92,7 @@ edges = {
 }
 
 exercise.requirement(
-    "the gradient of w2 is right and has the shape of w2, without autograd",
+    "the gradient of w2 is computed without autograd and has the shape of w2",
     points=0.75,
     probe=without_autograd,
     parts=["value"],
@@ -102,7 +102,7 @@ exercise.requirement(
     domain=chains(),
 )
 exercise.requirement(
-    "the gradient of w1 is right and has the shape of w1, without autograd",
+    "the gradient of w1 is computed without autograd and has the shape of w1",
     points=0.75,
     probe=without_autograd,
     parts=["value"],
@@ -121,7 +121,7 @@ exercise.requirement(
     visible=[square, case(*squares, torch.float32), case(*squares, torch.bfloat16)],
     edges={"float16": case(*squares, torch.float16), "one token": case([[1]], [[2]], [[3]], torch.float32)},
     domain=chains(every),
-    hint="A gradient has the dtype of its tensor: compute in the dtype that you get.",
+    hint="A gradient has the dtype of its tensor: compute in the dtype of the arguments.",
 )
 exercise.requirement(
     "x, w1 and w2 are unchanged",
@@ -156,7 +156,7 @@ exercise.mistake("The gradient of w1 is computed from the gradient of h1; you us
                  "grad_h2 @ w2.T → grad_h2 if w2.shape[0] == w2.shape[1] else grad_h2 @ w2.T")  # fmt: skip
 exercise.mistake("The gradient of w2 is computed from w2's input, which is h1, not x.",
                  "h1.T @ grad_h2 → (x if x.shape == h1.shape else h1).T @ grad_h2")  # fmt: skip
-exercise.mistake("A gradient has the dtype of its tensor: compute in the dtype that you get.",
+exercise.mistake("A gradient has the dtype of its tensor: compute in the dtype of the arguments.",
                  "h1 = x @ w1 → x, w1, w2 = x.float(), w1.float(), w2.float()\n    h1 = x @ w1")  # fmt: skip
 exercise.mistake("A gradient has the dtype of its tensor: convert back if you compute in float64.",
                  "h1 = x @ w1 → x, w1, w2 = x.double(), w1.double(), w2.double()\n    h1 = x @ w1")  # fmt: skip

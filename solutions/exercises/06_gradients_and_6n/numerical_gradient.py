@@ -116,7 +116,7 @@ exercise.requirement(
     hint="Convert to float64 before you take the step: in a narrower format, rounding may swallow a small step.",
 )  # fmt: skip
 exercise.requirement(
-    "the argument of f and the result have the shape of x, even if x is empty, non-contiguous or has many dimensions",
+    "the argument of f and the result have the shape of x, even if x is empty or non-contiguous, or has many dimensions",
     points=0.5,
     probe=slopes,
     parts=["value"],

@@ -188,7 +188,7 @@ exercise.requirement(
     visible=visible,
     edges=edges,
     domain=looks(),
-    hint="Change p itself, in place. An assignment to `p` or to `p.data` replaces the tensor or its memory.",
+    hint="Change p itself, in place. An assignment to `p` only renames a tensor, and one to `p.data` gives p new memory.",
 )
 exercise.requirement(
     "nothing else changes: the gradient is the same as before, and self.state stays empty",

@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("Count the optimizer's FLOPs in a step, and those of the two passes. Which of the two grow with the tokens?")
+exercise = Exercise("Count the optimizer's FLOPs in a step, and those of the two passes. Which of the two depend on the number of tokens?")
 
 size, counts = st.integers(1, 300), st.integers(1, 10**7)
 square, matrix, vector = size.map(lambda n: (n, n)), st.tuples(size, size), st.tuples(size)
@@ -72,7 +72,7 @@ exercise.requirement(
 
 passes, products = "passes = 6 * parameters * tokens", "5 * (2 * n * n * m + 2 * n * n * n + 2 * n * n * m)"
 other = 'return {"AdamW": adamw / passes, "Muon": muon / passes}'
-exercise.mistake("The two passes process every token, so their FLOPs grow with the tokens; yours don't.", f"{passes} → passes = 6 * parameters")
+exercise.mistake("The two passes process every token, so their FLOPs grow with the number of tokens; yours don't.", f"{passes} → passes = 6 * parameters")
 exercise.mistake("You divided by the FLOPs of the forward pass alone: include the backward pass.", f"{passes} → passes = 2 * parameters * tokens")
 exercise.mistake("AdamW takes 15 FLOPs for each element, not for each tensor.", "adamw = 15 * parameters → adamw = 15 * len(shapes)")
 exercise.mistake("Divide the optimizer's work by that of the passes; your result is the inverse.", "adamw / passes → passes / adamw",
@@ -83,7 +83,7 @@ exercise.mistake("Your result is in FLOPs; divide it by the FLOPs of the passes.
 exercise.mistake("You counted a single iteration; there are five.", f"{products} → (4 * n * n * m + 2 * n * n * n)")
 exercise.mistake("A multiply-add is two FLOPs.",
                  f"{products} → 5 * (2 * n * n * m + n * n * n)")  # fmt: skip
-exercise.mistake("Each iteration has a third matrix product: the bracket times X.", f"{products} → 5 * (2 * n * n * m + 2 * n * n * n)")
+exercise.mistake("Each iteration has a third matrix product: the sum in parentheses times X.", f"{products} → 5 * (2 * n * n * m + 2 * n * n * n)")
 exercise.mistake("A matrix product is missing: each iteration also computes A times A.", f"{products} → 5 * (4 * n * n * m)")
 exercise.mistake("30 · n FLOPs per parameter is right only for a square matrix. What shape does A have if the matrix isn't square?", f"{products} → 5 * 6 * n * n * m")
 exercise.mistake("Muon transposes a matrix with more rows than columns: what shape does A have then?",

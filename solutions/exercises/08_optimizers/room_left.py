@@ -94,7 +94,7 @@ exercise.requirement(
         "Llama": given(llama, 24 * 10**9),
     },
     domain=full(),
-    hint="The result may be negative: return it as it is.",
+    hint="The result may be negative: return it unchanged.",
 )
 
 exercise.mistake("Gradients take memory, too: count them as well as the parameters.", "(2 * parameters + state) → (parameters + state)")

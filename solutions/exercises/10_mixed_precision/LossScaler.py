@@ -281,7 +281,7 @@ exercise.mistake("A step with gradients of zero isn't a skipped step: it still c
                  "return False → optimizer.zero_grad(); optimizer.step(); return False")  # fmt: skip
 exercise.mistake("The sum of finite gradients may be infinite: check the gradients themselves.",
                  "bool(parameter.grad.isfinite().all()) → math.isfinite(parameter.grad.abs().sum().item())",
-                 unseen="only an edge has gradients this large")  # fmt: skip
+                 unseen="only an edge case has gradients this large")  # fmt: skip
 exercise.mistake("Return whether the optimizer stepped.", "return True → return None", "return False → return None")
 exercise.mistake("Return True if the step took place, False if it was skipped.",
                  "return True → return None", "return False → return True", "return None → return False")  # fmt: skip
@@ -300,7 +300,7 @@ exercise.mistake("Your factor doubles one step too late: it should double as soo
                  "self.good_steps == self.growth_interval → self.good_steps > self.growth_interval")  # fmt: skip
 exercise.mistake("Don't stop at 1: the factor may be smaller.", f"{shrinks} → max(self.factor / 2, 1.0), 0")
 exercise.mistake("Don't limit the factor: it may keep doubling.", f"{grows} → min(self.factor * 2, 2.0**24), 0",
-                 unseen="only an edge has a factor this large")  # fmt: skip
+                 unseen="only an edge case has a factor this large")  # fmt: skip
 exercise.mistake("Keep the factor as a plain float, not as a tensor.",
                  "= factor, growth_interval, 0 → = torch.tensor(factor), growth_interval, 0")  # fmt: skip
 

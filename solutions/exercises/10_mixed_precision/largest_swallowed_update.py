@@ -66,7 +66,7 @@ exercise.requirement(
 exercise.mistake("Your result is a whole gap, which moves w to its neighbor. Where between the two does rounding change direction?",
                  "(above - weight) / 2 → (above - weight)",
                  "if weight + update != weight → if False")  # fmt: skip
-exercise.mistake("Half a gap makes a tie, and the last bit of this w is 1, so the tie rounds up.", "if weight + update != weight → if False")
+exercise.mistake("Half a gap makes a tie, and the last bit of this w is 1, so the tie rounds up and changes w.", "if weight + update != weight → if False")
 exercise.mistake("The last bit of this w is 0, so the tie rounds down to it: a larger update than yours is swallowed.",
                  "if weight + update != weight → if True")  # fmt: skip
 exercise.mistake("You have the two kinds of ties reversed: a tie rounds to the neighbor whose last bit is 0.",

@@ -173,7 +173,7 @@ exercise.requirement(
 )
 
 clip = "nn.utils.clip_grad_norm_(model.parameters(), max_norm)"
-piled = "Old gradients are still included: start each call without any."
+piled = "Old gradients are still included: start each call without them."
 exercise.mistake("The weights have to stay float32: autocast converts copies of them.",
                  "optimizer.zero_grad() → model.half(); optimizer.zero_grad()")  # fmt: skip
 exercise.mistake("Run model(x) under autocast, in float16 and for the device of x: don't rely on the defaults.",
@@ -213,7 +213,7 @@ exercise.mistake("The gradients are still scaled when the optimizer steps.", "sc
                  "scaler.step(optimizer) → optimizer.step()", "scaler.update() → pass", f"{clip} → pass")  # fmt: skip
 exercise.mistake("The weights don't change: your code clears the gradients before the step.", "optimizer.zero_grad() → pass",
                  "scaler.step(optimizer) → optimizer.zero_grad(set_to_none=False); scaler.step(optimizer)")  # fmt: skip
-exercise.mistake("The optimizer steps even after an overflow: who should decide whether to step?",
+exercise.mistake("The optimizer steps even after an overflow: leave that decision to the scaler.",
                  "scaler.step(optimizer) → optimizer.step()")  # fmt: skip
 exercise.mistake("A finite loss doesn't mean that the scaled gradients are finite: check those.",
                  "scaler.step(optimizer) → optimizer.step() if loss.isfinite() else None")  # fmt: skip

@@ -72,7 +72,7 @@ def numbers(draw, zeros=False):
 
 
 exercise.requirement(
-    "each block has its own scale, which turns its largest magnitude into the largest number of the format; scales has them in order",
+    "each block has its own scale, which turns its largest magnitude into the largest number of the format; scales follow the order of the blocks",
     points=0.75,
     probe=quantized,
     rules=only(SCALES),

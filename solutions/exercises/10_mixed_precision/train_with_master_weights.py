@@ -217,15 +217,15 @@ exercise.mistake("Your masters are bfloat16: copy the parameters while they're s
                  f"{first} → model.bfloat16(); {first}", "gradients[i].float() → gradients[i]")  # fmt: skip
 exercise.mistake("A gradient has the dtype of its tensor: a float32 master needs a float32 gradient.",
                  "gradients[i].float() → gradients[i]")  # fmt: skip
-exercise.mistake("Gradients of earlier batches are still included: start each batch without any.",
+exercise.mistake("Gradients of earlier batches are still included: start each batch without them.",
                  f"{into} → loss.backward(); gradients = [p.grad for p in parameters]")  # fmt: skip
-exercise.mistake("Gradients from before the training are included: start every batch without any, even the first.",
+exercise.mistake("Gradients from before the training are included: start every batch without old gradients, even the first.",
                  f"{into} → loss.backward(); gradients = [p.grad.clone() for p in parameters]; model.zero_grad()")  # fmt: skip
 exercise.mistake("The model always computes with its initial weights: update them from the masters.", f"{back} → pass")
 exercise.mistake("The model gets the masters only at the end: update its weights after every step.",
                  f"{back} → pass", "return losses, masters → for p, m in zip(parameters, masters): p.data.copy_(m)\n    "
                  "return losses, masters")  # fmt: skip
-exercise.mistake("The model misses the last step: update its weights after every step, including the last.",
+exercise.mistake("The model is missing the last step: update its weights after every step, including the last.",
                  f"{back} → pass", "loss = loss_of → [p.data.copy_(m) for p, m in zip(parameters, masters)]; loss = loss_of")  # fmt: skip
 exercise.mistake("The model is still float32: convert it.", "model.bfloat16() → pass")
 exercise.mistake("You convert the model only after the training, so it never computes in bfloat16.",
