@@ -136,7 +136,7 @@ exercise.mistake("A tied matrix is also the output layer, where it does take par
                  "parameters if tied else parameters - vocab * d → parameters - vocab * d")  # fmt: skip
 exercise.mistake("The output layer is a matrix product; only the lookup in the table costs nothing.",
                  "parameters if tied else parameters - vocab * d → parameters - (1 if tied else 2) * vocab * d")  # fmt: skip
-exercise.mistake("You have the two cases the wrong way around: an embedding table is merely looked up only if it isn't tied.",
+exercise.mistake("You swapped the two cases: a tied table takes part in a matrix product, and an untied one is just looked up.",
                  "parameters if tied else parameters - vocab * d → parameters if not tied else parameters - vocab * d")  # fmt: skip
 exercise.mistake("By default, the embedding table and the output layer are two separate matrices: check the default of `tied`.", "tied: bool = False\n) -> int → tied: bool = True\n) -> int")
 exercise.mistake("Attention is missing: its matrix products count, although they have no parameters.", "+ 12 * layers * d * context → ")
@@ -157,7 +157,7 @@ reverse = "The sign is reversed: the error is negative if 6N predicts too little
 exercise.mistake(reverse, "(6 * parameters - exact) → (exact - 6 * parameters)")
 exercise.mistake("The error has a sign: it's negative if 6N predicts too little.", "(6 * parameters - exact) → abs(6 * parameters - exact)")
 exercise.mistake("Divide by the exact count, not by 6N.", "- exact) / exact → - exact) / (6 * parameters)")
-exercise.mistake("Two things are reversed: the error is 6N minus the exact count, and it's relative to the exact count.",
+exercise.mistake("Swap 6N and the exact count, both in the difference and in the denominator.",
                  "(6 * parameters - exact) / exact → (exact - 6 * parameters) / (6 * parameters)")  # fmt: skip
 exercise.mistake("Your result is the ratio of 6N to the exact count; the exercise asks for the relative error.", "(6 * parameters - exact) / exact → 6 * parameters / exact")
 exercise.mistake("Your result is the ratio of the exact count to 6N; the exercise asks for the relative error.",

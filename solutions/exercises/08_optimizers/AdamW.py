@@ -279,7 +279,7 @@ exercise.mistake("Your state starts over in each step: initialize self.state[p] 
 exercise.mistake("Your step count doesn't increase.", 'state["step"] += 1 → state["step"] = 1')
 exercise.mistake("Read the betas from the group, like all other settings.", 'group["betas"] → self.defaults["betas"]')
 exercise.mistake("Read lr from the group in every step.", 'p -= group["lr"] → p -= self.defaults["lr"]')
-exercise.mistake("lr may change between steps: don't hold on to its first value.",
+exercise.mistake("lr may change between steps: don't reuse its first value.",
                  'beta1, beta2 = group["betas"] → beta1, beta2 = group["betas"]; lr = group.setdefault("first", group["lr"])',
                  'p -= group["lr"] → p -= lr')  # fmt: skip
 exercise.mistake("Read eps from the group.", 'root + group["eps"] → root + 1e-8')
@@ -297,7 +297,7 @@ exercise.mistake("Add eps to the root of the *corrected* v.", '(root + group["ep
 exercise.mistake("Your code adds the decay to the gradient (L2). Decoupled decay leaves the gradient alone and shrinks p itself.",
                  'm.mul_(beta1).add_(p.grad, alpha → grad = p.grad + group["weight_decay"] * p; m.mul_(beta1).add_(grad, alpha',
                  "p.grad**2 → grad**2", 'p *= 1 - group["lr"] * group["weight_decay"] → pass')  # fmt: skip
-exercise.mistake("Weight decay has another factor: multiply it by lr.", '1 - group["lr"] * group["weight_decay"] → 1 - group["weight_decay"]')
+exercise.mistake("Multiply the weight decay by lr, too.", '1 - group["lr"] * group["weight_decay"] → 1 - group["weight_decay"]')
 exercise.mistake("Weight decay is missing: p doesn't shrink.", 'p *= 1 - group["lr"] * group["weight_decay"] → pass')
 exercise.mistake("Your weight decay makes p grow: check its sign.", '1 - group["lr"] * group["weight → 1 + group["lr"] * group["weight')
 exercise.mistake("Shrink p first, and then take Adam's step.", 'p *= 1 - group["lr"] * group["weight_decay"] → pass',

@@ -212,8 +212,8 @@ exercise.mistake("Use the group's current learning rate, not the optimizer's def
 exercise.mistake("Each group has its own learning rate; you used the first group's for all.", 'group["lr"] → self.param_groups[0]["lr"]')
 exercise.mistake("lr may change between steps: read it from the group in every step.",
                  'group["lr"] → group.setdefault("initial_lr", group["lr"])')  # fmt: skip
-exercise.mistake("Only the first group moves: go through all of them.", "in self.param_groups → in self.param_groups[:1]")
-exercise.mistake("Only the first parameter of each group moves: go through all of them.", 'in group["params"] → in group["params"][:1]')
+exercise.mistake("Only the parameters of the first group move: go through all groups.", "in self.param_groups → in self.param_groups[:1]")
+exercise.mistake("Only the first parameter of each group moves: go through all parameters.", 'in group["params"] → in group["params"][:1]')
 exercise.mistake("PyTorch refuses to change a parameter in place while it records operations: switch recording off.",
                  "with torch.no_grad(): → if True:")  # fmt: skip
 exercise.mistake("Your code creates a new tensor and names it p, so the model's parameter doesn't move.",

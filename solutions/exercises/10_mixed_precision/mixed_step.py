@@ -118,7 +118,7 @@ exercise.requirement(
         "numbers that float16 rounds": given(matrix([1.0001, 2.0003, 0.1]), [batch]),
     },
     domain=lines((1, 1)),
-    hint="Put autocast around the forward pass and the loss. It converts copies, so leave the model in float32.",
+    hint="Put autocast around the forward pass and the loss. It makes its own 16-bit copies, so leave the model in float32.",
 )
 exercise.requirement(
     "the step uses the true gradients of this batch alone, clipped to a total norm of at most max_norm",
@@ -173,8 +173,8 @@ exercise.requirement(
 )
 
 clip = "nn.utils.clip_grad_norm_(model.parameters(), max_norm)"
-piled = "Old gradients are still included: start each call without them."
-exercise.mistake("The weights have to stay float32: autocast converts copies of them.",
+piled = "Old gradients are still included: each call should use only those of its own batch."
+exercise.mistake("The weights have to stay float32: autocast makes its own 16-bit copies of them.",
                  "optimizer.zero_grad() → model.half(); optimizer.zero_grad()")  # fmt: skip
 exercise.mistake("Run model(x) under autocast, in float16 and for the device of x: don't rely on the defaults.",
                  "with torch → out = model(x)\n    with torch", "F.mse_loss(model(x), y) → F.mse_loss(out, y)")  # fmt: skip
@@ -223,7 +223,7 @@ exercise.mistake("Your factor adapts only if nothing overflows; it also has to b
                  "scaler.update() → if all(p.isfinite().all() for p in model.parameters()) and loss < 1e6: scaler.update()")  # fmt: skip
 
 # %% mistake: the weights are converted, and the factor is divided out by hand
-# says: The weights have to stay float32: autocast converts copies of them.
+# says: The weights have to stay float32: autocast makes its own 16-bit copies of them.
 def mixed_step(model, optimizer, scaler, x, y, max_norm):
     model.half()
     optimizer.zero_grad()

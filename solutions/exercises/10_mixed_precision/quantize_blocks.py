@@ -25,7 +25,7 @@ def quantized(student, x, block, dtype):
         )
     right = kind == f"a float32 tensor of shape {[x.numel() // block]}"
     return {
-        "a pair is returned, codes and scales": pair,
+        "a pair (codes, scales) is returned": pair,
         "type and shape of scales": "one float32 number for each block" if right else kind,
         "scales": scales.tolist() if right else None,
         "codes": codes,

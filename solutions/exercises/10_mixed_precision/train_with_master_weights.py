@@ -217,9 +217,9 @@ exercise.mistake("Your masters are bfloat16: copy the parameters while they're s
                  f"{first} → model.bfloat16(); {first}", "gradients[i].float() → gradients[i]")  # fmt: skip
 exercise.mistake("A gradient has the dtype of its tensor: a float32 master needs a float32 gradient.",
                  "gradients[i].float() → gradients[i]")  # fmt: skip
-exercise.mistake("Gradients of earlier batches are still included: start each batch without them.",
+exercise.mistake("Gradients of earlier batches are still included: each step should use only those of its own batch.",
                  f"{into} → loss.backward(); gradients = [p.grad for p in parameters]")  # fmt: skip
-exercise.mistake("Gradients from before the training are included: start every batch without old gradients, even the first.",
+exercise.mistake("Gradients from before the training are included: even the first step should use only those of its own batch.",
                  f"{into} → loss.backward(); gradients = [p.grad.clone() for p in parameters]; model.zero_grad()")  # fmt: skip
 exercise.mistake("The model always computes with its initial weights: update them from the masters.", f"{back} → pass")
 exercise.mistake("The model gets the masters only at the end: update its weights after every step.",
