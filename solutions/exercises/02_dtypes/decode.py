@@ -138,7 +138,7 @@ exercise.requirement(
     hint="If all exponent bits are set, the pattern means infinity or NaN. Which of the two is it if the mantissa is 0?",
 )  # fmt: skip
 exercise.requirement(
-    "with finite=True the highest exponent is an ordinary one, and NaN is only the pattern with all bits after the sign set",
+    "with finite=True the highest exponent is an ordinary one, and only the pattern with all bits after the sign set is NaN",
     points=0.5,
     tolerance=0,
     visible=[pattern("0 1111 110", finite=True), pattern("0 1111 000", finite=True), pattern("1 1111 111", finite=True),

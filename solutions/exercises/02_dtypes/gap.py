@@ -140,7 +140,7 @@ exercise.mistake("Your result is the distance to the next smaller number; the ex
                  f"{RETURNED} → return here.double().item() - following.double().item()")  # fmt: skip
 exercise.mistake("Measure the distance from the rounded x, not from x itself.", "- here.double().item() → - x")
 exercise.mistake("Your result is the next larger number; the exercise asks for the distance to it.", " - here.double().item() → ")
-exercise.mistake("Your result is half of the gap.", f"{RETURNED} → return ({RETURNED[7:]}) / 2")
+exercise.mistake("Your result is half of the gap; the exercise asks for the whole gap.", f"{RETURNED} → return ({RETURNED[7:]}) / 2")
 exercise.mistake("PyTorch can't subtract 8-bit floats: convert both numbers first.",
                  f"{RETURNED} → return (following - here).item()")  # fmt: skip
 exercise.mistake("Your code subtracts in float32, which can't represent every float64 exactly: use a wider dtype.",

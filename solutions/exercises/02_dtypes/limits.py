@@ -107,7 +107,7 @@ exercise.mistake(one_nan, f"{LARGEST} → (2 - eps) * 2.0**bias")
 exercise.mistake("Your max belongs to the pattern that is NaN with finite=True: the largest number has the pattern before it.",
                  "2 - 2 * eps → 2 - eps")  # fmt: skip
 exercise.mistake("With finite=True the highest exponent is an ordinary one: your max has a lower exponent.", "(bias + 1) → bias")
-exercise.mistake("Your smallest_normal has an exponent field of 0; a normal number has at least 1.",
+exercise.mistake("Your smallest_normal is too small: a normal number has an exponent field of at least 1.",
                  '"smallest_normal": 2.0 ** (1 - bias) → "smallest_normal": 2.0 ** -bias')  # fmt: skip
 exercise.mistake("Your two smallest numbers have the exponent 0 - bias; it must be the same as for an exponent field of 1.",
                  '"smallest_normal": 2.0 ** (1 - bias) → "smallest_normal": 2.0 ** -bias',

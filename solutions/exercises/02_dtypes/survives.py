@@ -143,7 +143,7 @@ exercise.requirement(
         for dtype in DTYPES
     },
     domain=at_the_edges(),
-    hint="Don't compare with the limits yourself: let the conversion round, and look at its result.",
+    hint="Don't compare the values with the limits yourself: let the conversion round, and look at its result.",
 )  # fmt: skip
 exercise.requirement(
     "the result is a Boolean tensor with the same shape as values, whatever that shape is",

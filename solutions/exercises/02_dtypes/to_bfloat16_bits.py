@@ -179,7 +179,7 @@ exercise.mistake("Your code rounds ties up: they must go to the even neighbor.",
 exercise.mistake("Your code rounds ties down: they must go to the even neighbor.", f"{SUM} → bits + 0x7FFF")
 exercise.mistake("Your code rounds ties to the odd neighbor: they must go to the one whose last bit is 0.", f"{SUM} → bits + 0x8000 - odd")
 exercise.mistake("Your code rounds up if any of the lower bits is set: do so only if they are more than half a gap.", f"{SUM} → bits + 0xFFFF")
-exercise.mistake("Your code always rounds up: do so only if that neighbor is nearer.", f"{SUM} → bits + 0x10000")
+exercise.mistake("Your code always moves on to the next pattern: do so only if that neighbor is nearer.", f"{SUM} → bits + 0x10000")
 exercise.mistake(in_range, "& 0xFFFFFFFF → + 0")
 exercise.mistake("Your code loses the sign, which is the highest of the 16 bits.", "0xFFFFFFFF → 0x7FFFFFFF")
 exercise.mistake(nan, f"{LAST} → return rounded & 0xFFFF")
@@ -192,7 +192,7 @@ exercise.mistake("Your code never rounds to infinity: a number half a gap or mor
                  f"{LAST} → return torch.where(x.isnan(), 0x7FC0, rounded - (x.isfinite() & (rounded & 0x7FFF == 0x7F80)).long())")  # fmt: skip
 exercise.mistake("Your code turns subnormal numbers into 0: round them like all other numbers.",
                  f"{LAST} → return torch.where(x.isnan(), 0x7FC0, torch.where(rounded & 0x7F80 == 0, rounded & 0x8000, rounded))")  # fmt: skip
-exercise.mistake("Your code turns infinity into a NaN: its exponent bits are all set, too, but its mantissa is 0.",
+exercise.mistake("Your code turns infinity into NaN: all exponent bits of infinity are set, too, but its mantissa is 0.",
                  "x.isnan() → bits & 0x7F800000 == 0x7F800000")  # fmt: skip
 exercise.mistake("The result must have the same shape as x.", f"{LAST} → return torch.where(x.isnan(), 0x7FC0, rounded).flatten()")
 exercise.mistake("If x has no dimensions, the result must have none either.",

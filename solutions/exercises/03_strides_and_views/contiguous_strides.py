@@ -42,7 +42,7 @@ exercise.requirement(
     domain=st.lists(sizes | st.just(1), min_size=1, max_size=6).map(lambda chosen: given(tuple(chosen))),
 )
 exercise.requirement(
-    "the strides are computed from the sizes without making a tensor, even for shapes that are too large for any machine",
+    "the strides are computed from the sizes without making a tensor, even for shapes that are too large for any machine's memory",
     points=0.5,
     probe=strides_of,
     visible=[shape(10**9, 10**9, 10**9, 10**9), shape(7, 10**9 + 7, 10**9 + 9), shape(2, 3)],

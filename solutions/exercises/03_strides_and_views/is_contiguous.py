@@ -121,7 +121,7 @@ exercise.requirement(
     hint="If there are no elements, none of them is out of order.",
 )
 exercise.requirement(
-    "the answer is computed from the numbers without making a tensor, even for strides that are too large for any machine",
+    "the answer is computed from the numbers without making a tensor, even for strides that don't fit into 64 bits",
     points=0.5,
     probe=by_numbers,
     visible=[asked((2, 3), (3 * 10**30, 10**30)), asked((2, 3), (3, 1)), asked((2, 3), (10**30, 1))],

@@ -106,7 +106,7 @@ exercise.requirement(
     hint="Two storages with equal numbers are still two storages: if you write to one, the other doesn't change.",
 )
 exercise.requirement(
-    "a storage of 0 bytes never counts as shared, but a view without elements shares the storage of its tensor",
+    "a storage of 0 bytes never counts as shared, but a view without elements shares the storage of the tensor that it's a view of",
     points=0.75,
     probe=shared,
     visible=[

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("How many windows are there? How many slots is it to the next element in a row of the result, and in a column?")
+exercise = Exercise("How many windows are there? How many slots is it from one element to the next along a row of the result, and along a column?")
 
 
 def of(x, size, what, whole="torch.arange(8)"):

@@ -132,7 +132,7 @@ exercise.requirement(
 from_end = "A negative index counts from the end: -1 means position size - 1."
 outside = "Your code accepts an index that's out of range and returns the slot of a different element: raise IndexError."
 exercise.mistake("Your code ignores the offset: the first element needn't be in slot 0.", "slot = x.storage_offset() → slot = 0")
-exercise.mistake("Your result is in bytes; return the number of a slot, which holds one element.",
+exercise.mistake("Your result is in bytes; return the number of the slot. Each slot holds one element.",
                  "int(slot) → int(slot) * x.element_size()")  # fmt: skip
 exercise.mistake("Your result is the value of x[index]; the exercise asks for the number of its slot.", "return int(slot) → return x[tuple(index)].item()")
 exercise.mistake("Your code ignores the strides of x: it assumes that x is contiguous.",

@@ -217,7 +217,7 @@ exercise.requirement(
     hint="If there are no elements, nothing has to move.",
 )
 exercise.requirement(
-    "the answer is computed from the numbers without making a tensor, even for strides that are too large for any machine",
+    "the answer is computed from the numbers without making a tensor, even for strides that don't fit into 64 bits",
     points=0.25,
     probe=by_numbers,
     visible=[asked((2, 3), (3 * 10**30, 10**30), (6,)), asked((2, 3), (10**30, 1), (6,)), asked((2, 3), (3, 1), (6,))],
@@ -241,7 +241,7 @@ exercise.mistake("The same number of elements isn't enough: the dimensions that 
 exercise.mistake("Two dimensions that don't merge may stay separate: return False only if a new dimension crosses the boundary between them.", f"{TEST} → not merge")
 exercise.mistake("Your code forbids all merging: there's a boundary only between dimensions that don't merge.", f"{TEST} → count not in edges")
 exercise.mistake("Leave out dimensions of size 1: you never take a step along them.", " if shape[dim] != 1] → ]")
-exercise.mistake("Your rule for merging uses the size of the left dimension: a step along it must skip the whole right one.",
+exercise.mistake("Your rule for merging uses the wrong size: a step along the left dimension must skip the whole right one.",
                  "strides[right] * shape[right] → strides[right] * shape[left]")  # fmt: skip
 exercise.mistake("Two dimensions with stride 0 merge, too: 0 is 0 times any size.",
                  "merge = strides[left] == → merge = strides[left] != 0 and strides[left] ==")  # fmt: skip
@@ -249,9 +249,9 @@ exercise.mistake("If there are no elements, nothing has to move: any new shape w
 exercise.mistake("If there are no elements, nothing has to move: any new shape without elements works.",
                  "if 0 in shape:\n        return True → if 0 in shape:\n        return False")  # fmt: skip
 exercise.mistake("Count the pieces of both shapes from the same end.", "for size in new_shape: → for size in reversed(new_shape):")
-exercise.mistake("Your count covers only one new dimension: count the pieces that all new dimensions so far make together.",
+exercise.mistake("Count the pieces that all new dimensions so far make together, not those of a single dimension.",
                  "count *= size\n        edges → count = size\n        edges")  # fmt: skip
-exercise.mistake("Your count covers only one old dimension: count the pieces that all old dimensions so far make together.", "count *= shape[left] → count = shape[left]")
+exercise.mistake("Count the pieces that all old dimensions so far make together, not those of a single dimension.", "count *= shape[left] → count = shape[left]")
 
 # %% mistake: only if contiguous
 # says: The tensor needn't be contiguous: the rule for merging applies only to dimensions that are merged.

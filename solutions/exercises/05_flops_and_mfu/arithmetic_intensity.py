@@ -86,10 +86,10 @@ exercise.requirement(
 moved = "bytes_per_element * (b * d + d * k + b * k)"
 reverse = "Your result is reversed: with few FLOPs per byte, memory is the limit."
 words = "Return the string 'memory' or the string 'compute'."
-exercise.mistake("Your code counts only x and w; the result has to be written, too.", f"{moved} → bytes_per_element * (b * d + d * k)")
-exercise.mistake("Your code counts only x and the result; w has to be read, too.", f"{moved} → bytes_per_element * (b * d + b * k)")
-exercise.mistake("Your code counts only w; x has to be read and the result written, too.", f"{moved} → bytes_per_element * d * k")
-exercise.mistake("Your code counts only the result; x and w have to be read, too.", f"{moved} → bytes_per_element * b * k")
+exercise.mistake("Your code counts only the bytes of x and w; the result has to be written, too.", f"{moved} → bytes_per_element * (b * d + d * k)")
+exercise.mistake("Your code counts only the bytes of x and the result; w has to be read, too.", f"{moved} → bytes_per_element * (b * d + b * k)")
+exercise.mistake("Your code counts only the bytes of w; x has to be read and the result written, too.", f"{moved} → bytes_per_element * d * k")
+exercise.mistake("Your code counts only the bytes of the result; x and w have to be read, too.", f"{moved} → bytes_per_element * b * k")
 exercise.mistake("Your result is FLOPs per element; the exercise asks for FLOPs per byte.", f"{moved} → b * d + d * k + b * k")
 exercise.mistake("Your code counts bytes only for the result: the elements of x and w take several bytes each, too.", f"{moved} → b * d + d * k + bytes_per_element * b * k")
 exercise.mistake("A multiply-add is two FLOPs.", "return 2 * b → return b")
@@ -156,7 +156,7 @@ def arithmetic_intensity(b: int, d: int, k: int, bytes_per_element: int) -> floa
 def bound(intensity: float, peak: float, bandwidth: float) -> str:
     return "memory" if intensity * bandwidth < peak else "compute"
 
-# %% wrong: a tolerance at the ridge: what is within 1 % counts as equal (from the statement)
+# %% wrong: a tolerance at the ridge: what is within 1% counts as equal (from the statement)
 # unseen: only the hidden inputs have intensities just below the ridge point
 def arithmetic_intensity(b: int, d: int, k: int, bytes_per_element: int) -> float:
     return 2 * b * d * k / (bytes_per_element * (b * d + d * k + b * k))

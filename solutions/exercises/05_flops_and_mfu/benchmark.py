@@ -138,7 +138,7 @@ exercise.mistake("Your code takes the middle sample without sorting the samples 
 exercise.mistake(half, "statistics.median → statistics.median_high")
 exercise.mistake(half, "statistics.median → statistics.median_low")
 exercise.mistake("Your result isn't in seconds: clock() returns seconds, so don't convert them.", "clock() - start → (clock() - start) * 1000")
-exercise.mistake("Your result is negative: the end comes after the start.", "clock() - start → start - clock()")
+exercise.mistake("Your result is negative: subtract the start from the end.", "clock() - start → start - clock()")
 exercise.mistake("The warm-up is missing: call f `warmup` times before you time it.", f"{warmup} → ")
 exercise.mistake("Your code always makes one warm-up call: make `warmup` of them.", f"{warmup} → f()")
 exercise.mistake("Your code times the warm-up calls, too.", f"{warmup} → ", "range(repeats) → range(warmup + repeats)")
