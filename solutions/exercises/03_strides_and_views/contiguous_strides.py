@@ -58,7 +58,7 @@ exercise.requirement(
 )
 
 STEP = "strides.append(step)\n        step *= size"
-exercise.mistake("In your result the first index changes fastest; in row-major order the last one does.",
+exercise.mistake("Your strides are those of a tensor in which the first index changes fastest; in row-major order the last one does.",
                  "reversed(shape): → shape:", "tuple(reversed(strides)) → tuple(strides)")  # fmt: skip
 exercise.mistake("Your strides count the dimension itself; a step skips only the dimensions to its right, so the last stride is 1.",
                  f"{STEP} → step *= size\n        strides.append(step)")  # fmt: skip
