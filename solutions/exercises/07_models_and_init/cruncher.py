@@ -68,8 +68,8 @@ def begin(student, d_in, d_out, dim):
         "std of a layer's weight in Cruncher, times √dim": std(layers[1].weight, dim),
         "std of final's weight in Cruncher, times √dim": std(model.final.weight, dim),
         "every call of trunc_normal_ cuts at ±3 of its own std": all(cuts),
-        "two layers begin alike": torch.equal(layers[0].weight, layers[1].weight),
-        "two models begin alike": torch.equal(layers[0].weight, others[0].weight),
+        "two layers start with the same weights": torch.equal(layers[0].weight, layers[1].weight),
+        "two models start with the same weights": torch.equal(layers[0].weight, others[0].weight),
     }
 
 
@@ -155,7 +155,7 @@ chain = [one, two, last]
 shown = f"layers {one.int().tolist()} and {two.int().tolist()}, final {last.int().tolist()}"
 
 exercise.requirement(
-    "Linear has one parameter, weight [d_in, d_out], and computes x @ weight for any leading dimensions",
+    "Linear has one parameter, weight of shape [d_in, d_out], and computes x @ weight for any number of leading dimensions",
     points=0.5,
     probe=linear,
     visible=[
@@ -178,7 +178,7 @@ exercise.requirement(
 )
 LINEAR = "std of Linear's weight, times √d_in"
 exercise.requirement(
-    "each layer draws its own initial weights: normal, mean 0, std 1/√d_in, cut at ±3 std or not at all",
+    "each layer draws its own weights from a normal distribution with mean 0 and std 1/√d_in, cut at ±3 std or uncut",
     points=0.5,
     probe=begin,
     bounds={
@@ -188,7 +188,7 @@ exercise.requirement(
         "std of a layer's weight in Cruncher, times √dim": (0.97, 1.015),
         "std of final's weight in Cruncher, times √dim": (0.8, 1.2),
     },
-    visible=[given(600, 400, 600, says="the weights of a new Linear(600, 400), and of two new Cruncher(600, 2)")],
+    visible=[given(600, 400, 600, says="the initial weights of one Linear(600, 400) and of two models Cruncher(600, 2)")],
     edges={
         "more outputs than inputs": given(400, 600, 500),
         "many inputs": given(5_000, 50, 500),
@@ -203,7 +203,7 @@ exercise.requirement(
     hint="Every Linear draws its own weights, and its number of inputs sets their scale.",
 )  # fmt: skip
 exercise.requirement(
-    "Cruncher has layers.0.weight and so on, and final.weight, and a checkpoint contains only these",
+    "Cruncher's parameters are layers.0.weight and so on, and final.weight; a checkpoint contains nothing else",
     points=0.5,
     probe=registered,
     visible=[given(5, 3, says="Cruncher(5, 3)"), given(4, 1, says="Cruncher(4, 1)")],
@@ -212,7 +212,7 @@ exercise.requirement(
     hint="`layers`: num_layers of Linear(dim, dim). `final`: Linear(dim, 1). Register nothing else, and give each module only one name.",
 )
 exercise.requirement(
-    "Cruncher sends x through each layer in order, then through final, from [B, dim] to [B]",
+    "Cruncher sends x through each layer in order, then through final, and turns [B, dim] into [B]",
     points=0.5,
     probe=output,
     visible=[
@@ -231,7 +231,7 @@ exercise.requirement(
     domain=models(),
 )
 exercise.requirement(
-    "gradients reach every weight, and x",
+    "gradients reach every weight and x",
     points=0.5,
     probe=gradients,
     visible=[given(chain, rows, says=f"the gradients of Cruncher(3, 2) of 4 rows, their outputs times 1, 2, 3, 4; {shown}")],
@@ -246,7 +246,7 @@ exercise.requirement(
 )
 thirds = rows.double() / 3
 exercise.requirement(
-    ".to(…) moves the whole model to another dtype or device, and it computes there",
+    ".to(…) moves the whole model to another dtype or device, and forward works there",
     points=0.5,
     probe=moved,
     visible=[

@@ -47,7 +47,7 @@ exercise.requirement(
     hint="Each output is a sum over the layer's inputs. Each layer contributes one factor.",
 )
 exercise.requirement(
-    "the same with a ReLU between layers; the std is that of the outputs before the ReLU",
+    "the std of each layer's outputs before the ReLU, with a ReLU between layers",
     points=1,
     visible=[given(*UP_AND_DOWN, True), given([9, 25], [2.0], True)],
     edges=edges(True, given),
@@ -55,7 +55,7 @@ exercise.requirement(
     hint="What does a ReLU do to the mean of the squares? And where are there ReLUs?",
 )
 exercise.requirement(
-    "the std of the gradient of each layer's outputs, without ReLU",
+    "the std of the gradient with respect to each layer's outputs, without ReLU",
     points=0.5,
     probe=gradients,
     visible=[back(*UP_AND_DOWN, False)],
@@ -64,7 +64,7 @@ exercise.requirement(
     hint="Begin with 1 at the last layer. Through which layer's weights does the gradient of a layer's outputs come back?",
 )
 exercise.requirement(
-    "the same with a ReLU between layers",
+    "the std of the gradient with respect to each layer's outputs, with a ReLU between layers",
     points=1,
     probe=gradients,
     visible=[back(*UP_AND_DOWN, True), back([9, 25], [2.0], True)],
@@ -187,7 +187,7 @@ def gradient_stds_through_depth(widths, weight_stds, relu):
     return found
 
 # %% wrong: lists are glued together, which a tuple refuses (from the statement)
-# unseen: widths and stds in tuples are for the hidden inputs to find
+# unseen: only hidden inputs have widths and stds in tuples
 def stds_through_depth(
     widths: Sequence[int], weight_stds: Sequence[float], relu: bool
 ) -> list[float]:
