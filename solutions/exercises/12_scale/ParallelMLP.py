@@ -156,7 +156,7 @@ exercise.requirement(
     hint="Each rank's slice of `up` contributes one term to the gradient of x. Which of the two given functions adds the terms?",
 )
 exercise.requirement(
-    "the gradients of up and down are this rank's slices of the whole layer's gradients, and the bias has its whole gradient",
+    "the gradients of up and down are this rank's slices of the whole layer's, and the gradient of the bias is complete",
     points=0.5,
     probe=of_parameters,
     visible=shown("the gradients of up, down and bias"),
@@ -208,14 +208,14 @@ exercise.mistake(
     "Slice `down` by its inputs, which are its columns.",
     "down.chunk(group.size, dim=1) → down.chunk(group.size, dim=0)",
 )  # fmt: skip
-exercise.mistake("All ranks hold the same slice. Each rank has to take the slice with its own number.",
+exercise.mistake("All ranks hold the same slice. Each rank has to take its own.",
                  "dim=0)[group.rank] → dim=0)[0]", "dim=1)[group.rank] → dim=1)[0]")  # fmt: skip
 exercise.mistake(
     "A rank's slices of `up` and `down` have to belong to the same hidden activations.",
     "dim=1)[group.rank] → dim=1)[-1 - group.rank]",
 )  # fmt: skip
 exercise.mistake(
-    "Each rank holds the whole matrices, so every rank computes the whole output and the sum is too large. Keep only this rank's slices.",
+    "Each rank holds the whole matrices and computes the whole output instead of one term. Keep only this rank's slices.",
     "up.chunk(group.size, dim=0)[group.rank] → up",
     "down.chunk(group.size, dim=1)[group.rank] → down",
 )  # fmt: skip
@@ -241,7 +241,7 @@ exercise.mistake("You swapped the two given functions. x is the same on all rank
                  "SumBackward.apply(x, self.group) @ → SumForward.apply(x, self.group) @",
                  "SumForward.apply(hidden @ → SumBackward.apply(hidden @")  # fmt: skip
 exercise.mistake(
-    "Autograd doesn't record `all_reduce` alone, so no gradient gets past it. Use one of the two given functions.",
+    "Autograd doesn't record `all_reduce`, so no gradient gets past it. Use one of the two given functions.",
     "SumForward.apply(hidden @ self.down.T, self.group) → self.group.all_reduce(hidden @ self.down.T)",
 )  # fmt: skip
 exercise.mistake(

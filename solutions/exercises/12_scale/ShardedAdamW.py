@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, shapes, tensors
 
-exercise = Exercise("Follow the four steps in the statement. After which step does this rank know something that the others don't?")
+exercise = Exercise("Follow the four steps in the statement. In which of them does a rank need numbers from the other ranks?")
 
 
 def run(student, values, gradients, lr):
@@ -153,7 +153,7 @@ exercise.requirement(
     hint="`self.part.grad` has to be as long as `self.part`. What turns a sum over the ranks into an average?",
 )
 exercise.requirement(
-    "after each step, the parameters on every rank are those that one AdamW for the whole model would give",
+    "after each step, every rank has the parameters that an undivided AdamW would produce",
     points=1,
     probe=learn,
     tolerance=1e-5,
@@ -175,7 +175,7 @@ exercise.requirement(
     hint="Write the new numbers into the existing parameters. Only read their gradients, because these belong to the caller.",
 )
 exercise.requirement(
-    "in a step, a rank sends no more than in one all_reduce of the vector",
+    "in a step, a rank sends no more than a ring sends for an all_reduce of the vector",
     points=0.75,
     probe=send,
     rules={"the most numbers that a rank sends in a step": "at most"},
@@ -225,7 +225,7 @@ exercise.mistake(
     "self.part.grad = → self.adamw.step(); self.part.grad =",
     "self.group.size\n        self.adamw.step() → self.group.size",
 )  # fmt: skip
-exercise.mistake("`self.adamw` never takes its step, number 3 in the statement.", "        self.adamw.step() → ")
+exercise.mistake("`self.adamw` never takes its step. Look at step 3 in the statement.", "        self.adamw.step() → ")
 much = "Your code sends more than it needs to. A rank needs only its own part of the sum and, after the step, the parts of all ranks."
 exercise.mistake(
     much,

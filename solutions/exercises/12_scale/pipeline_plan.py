@@ -72,15 +72,15 @@ exercise.mistake(
     f"{bubble} last / microbatches",
 )  # fmt: skip
 exercise.mistake(
-    "Your code counts one empty tick too many in each direction. A stage only waits for a microbatch to pass the *other* stages.",
+    "Your code counts one empty tick too many in each direction. A stage waits only while a microbatch passes through the *other* stages.",
     f"{bubble} stages / (microbatches + stages)",
 )  # fmt: skip
 exercise.mistake(
-    "Your total is right, but you count one empty tick too many in each direction.",
+    "Your total number of ticks is right, but your code counts one empty tick too many in each direction.",
     f"{bubble} stages / (microbatches + last)",
 )  # fmt: skip
 exercise.mistake(
-    "Your number of empty ticks is right, but your total is one tick too large in each direction.",
+    "Your number of empty ticks is right, but your code counts one tick too many in each direction for the total.",
     f"{bubble} last / (microbatches + stages)",
 )  # fmt: skip
 exercise.mistake(
@@ -95,7 +95,7 @@ exercise.mistake(
 exercise.mistake("Your bubble is a percentage. Return a fraction between 0 and 1.", f"{bubble} 100 * last / (microbatches + last)")
 kept = "min(stages - stage, microbatches) for stage in range(stages) →"
 exercise.mistake(
-    "Your numbers belong to the first schedule, in which all forward passes come first. Under 1F1B, backward passes start earlier.",
+    '"kept" belongs to the first schedule, in which all forward passes come first. Under 1F1B, backward passes start earlier.',
     f"{kept} microbatches for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(
@@ -107,15 +107,15 @@ exercise.mistake(
     f"{kept} stages - stage for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(
-    "Your list is the wrong way around. The first stage keeps the most microbatches, and the last stage keeps one.",
+    '"kept" is in reverse order. The first stage keeps the most microbatches, and the last stage keeps one.',
     f"{kept} min(stage + 1, microbatches) for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(
-    "Your count leaves out the microbatch that a stage is working on. Even the last stage keeps that one.",
+    '"kept" leaves out the microbatch that a stage is working on. Even the last stage keeps that one.',
     f"{kept} min(stages - stage - 1, microbatches) for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(
-    "Your count is too large. A stage keeps only the microbatches whose forward pass it has done and whose backward pass it hasn't.",
+    "\"kept\" is too large. A stage keeps only the microbatches whose forward pass it has done and whose backward pass it hasn't.",
     f"{kept} min(2 * (stages - stage) - 1, microbatches) for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(
@@ -125,7 +125,7 @@ exercise.mistake(
 )  # fmt: skip
 sent = "stream * ((stage > 0) + (stage < last)) →"
 exercise.mistake(
-    "The first stage has no previous stage, and the last stage has no next one. In your code, they send in both directions.",
+    "In your code, every stage sends in both directions. The first stage has no previous stage, and the last one has no next stage.",
     f"{sent} 2 * stream",
 )  # fmt: skip
 exercise.mistake("A stage in the middle sends in both directions: activations to the next stage, gradients to the previous one.", f"{sent} stream")

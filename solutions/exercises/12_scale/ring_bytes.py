@@ -80,11 +80,11 @@ exercise.mistake(
     "piece = size / ranks → piece = size",
 )  # fmt: skip
 exercise.mistake(
-    "Your code counts one round too many. A piece starts at one rank, so it only has to reach the others.",
+    "Your code counts too many rounds. A piece starts at one rank, so it only has to reach the others.",
     "rounds = ranks - 1 → rounds = ranks",
 )  # fmt: skip
 exercise.mistake(
-    "Your code counts half of an all_reduce. It's a reduce_scatter followed by an all_gather.",
+    "Your code counts only half of an all_reduce. It's a reduce_scatter followed by an all_gather.",
     "rounds = 2 * rounds → pass",
 )  # fmt: skip
 exercise.mistake(
@@ -100,7 +100,7 @@ exercise.mistake(
     "Your code counts a single round. How many rounds does the collective take?",
     "piece = size / ranks → piece = size / ranks / max(ranks - 1, 1)",
 )  # fmt: skip
-exercise.mistake("Your code counts one round too many for an all_reduce. Its two halves take equally many rounds.",
+exercise.mistake("Your code counts one round too many for an all_reduce. Both of its halves take the same number of rounds.",
                  "rounds = 2 * rounds → rounds = 2 * rounds + 1")  # fmt: skip
 exercise.mistake("The size of a piece needn't be an integer. Don't round it down.", "size / ranks → size // ranks")
 exercise.mistake(
@@ -113,7 +113,7 @@ exercise.mistake(
 )  # fmt: skip
 exercise.mistake("ring_seconds counts the latency only once. Count it in every round.",
                  "halves * (ranks - 1) * round_seconds → halves * (ranks - 1) * size / bandwidth / ranks + latency")
-exercise.mistake("ring_seconds counts half of an all_reduce. It's a reduce_scatter followed by an all_gather.", '{"all_reduce": 2} → {}')
+exercise.mistake("ring_seconds counts only half of an all_reduce. It's a reduce_scatter followed by an all_gather.", '{"all_reduce": 2} → {}')
 exercise.mistake("ring_seconds doubles the rounds of every collective. Only an all_reduce takes twice as many.", "get(collective, 1) → get(collective, 2)")
 exercise.mistake("ring_seconds transfers the whole vector in each round. A rank sends only one piece per round.", "bandwidth / ranks → bandwidth")
 exercise.mistake("ring_seconds leaves out the latency.", "latency + size / bandwidth → size / bandwidth")

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Find the row of the kind in the table. Which collectives does a card call, how often, and on how many bytes?")
+exercise = Exercise("Find the kind's row in the table. Which collectives does a card call, how often, and on how many bytes?")
 
 
 def needed(student, kind, model, cards, tokens, rate):
@@ -113,7 +113,7 @@ exercise.requirement(
     hint="How many FLOPs does a card compute while it sends, and how long do they take?",
 )  # fmt: skip
 
-exercise.mistake("Your code counts half of an all-reduce, which sends every piece once to add it up and once to distribute the sum.",
+exercise.mistake("Your code counts only half of an all-reduce. It sends every piece twice: once to add it up, once to distribute the sum.",
                  "return 2 * others * weights → return others * weights")  # fmt: skip
 exercise.mistake('For "sharded", your code counts two collectives. Weights are gathered twice, and gradients are reduce-scattered once.',
                  "return 3 * others * weights → return 2 * others * weights")  # fmt: skip
@@ -123,22 +123,22 @@ exercise.mistake("In bfloat16, each parameter takes 2 bytes, not 1.", 'weights =
 exercise.mistake("In bfloat16, each activation takes 2 bytes, not 1.", 'stream = 2 * tokens → stream = tokens')
 exercise.mistake("Your code counts only the active parameters. The collectives carry all of them.",
                  'weights = 2 * model["parameters"] → weights = 2 * model["active"]')  # fmt: skip
-exercise.mistake("Your code counts all n parts of the data. A card sends one part fewer.", "others = (cards - 1) / cards → others = 1 if cards > 1 else 0")
+exercise.mistake("A card sends all of the n parts except one. Your code counts all of them.", "others = (cards - 1) / cards → others = 1 if cards > 1 else 0")
 exercise.mistake("Your code counts as many rounds as cards. A piece starts at one card, so it only has to reach the others.", "others = (cards - 1) / cards → others = 1 if cards > 1 else 1 / cards")
 exercise.mistake("Your code counts the whole vector in every round. A card sends only one piece of it at a time.", "others = (cards - 1) / cards → others = cards - 1")
 exercise.mistake('For "tensor", your code counts a single layer. Every layer has four all-reduces.', 'return 4 * model["layers"] * 2 → return 4 * 2')
-exercise.mistake('For "tensor", your code counts half of each all-reduce. It sends every piece twice.',
+exercise.mistake('For "tensor", your code counts only half of each all-reduce. An all-reduce sends every piece twice.',
                  'return 4 * model["layers"] * 2 * others * stream → return 4 * model["layers"] * others * stream')  # fmt: skip
-exercise.mistake('For "tensor", your code counts one all-reduce per layer. A layer has two divided blocks, each with one sum per pass.',
+exercise.mistake('For "tensor", your code counts one all-reduce per layer. A layer has two divided blocks, each with one all-reduce per pass.',
                  'return 4 * model["layers"] * 2 * others * stream → return 2 * model["layers"] * others * stream')  # fmt: skip
 exercise.mistake("A token's vector goes to every expert that the token uses. Your code counts only one.", '* model["used"] →')
 exercise.mistake('For "expert", your code counts a single layer. Every layer has its own experts.', 'return 4 * model["layers"] * others → return 4 * others')
-exercise.mistake('For "expert", your code counts two trips. Gradients make the same trips as the vectors.',
+exercise.mistake('For "expert", your code counts two trips. In the backward pass, the gradients make the same two trips.',
                  'return 4 * model["layers"] * others → return 2 * model["layers"] * others')  # fmt: skip
 exercise.mistake('For "expert", your result is twice as large as it should be. An all-to-all sends every part only once.',
                  'return 4 * model["layers"] * others → return 8 * model["layers"] * others')  # fmt: skip
 exercise.mistake("A card in the middle of a pipeline sends twice: activations to the next card, gradients to the previous one.", "min(cards - 1, 2) → min(cards - 1, 1)")
-exercise.mistake("Not every pipeline has a card with two neighbors. How many neighbors does a card have if there are two cards, or one?", "min(cards - 1, 2) → 2")
+exercise.mistake("Not every pipeline has a card with two neighbors. How many neighbors does a card have if there are only two cards, or just one?", "min(cards - 1, 2) → 2")
 exercise.mistake("A pipeline sends only between its stages, not in every layer.",
                  '2) * stream → 2) * stream * model["layers"]')  # fmt: skip
 exercise.mistake('For "data", compare with the backward pass only. Your code takes the whole step.', '4 if kind == "data" else 6 → 6')

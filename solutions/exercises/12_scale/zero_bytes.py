@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("For each kind, how many parameters' worth of bytes does a rank hold: all of them, or only its own part?")
+exercise = Exercise("For each kind, does a rank hold the bytes of all parameters, or only those of its own part?")
 
 
 def held(student, parameters, ranks, stage, recipe):
@@ -43,7 +43,7 @@ def uneven(draw):
 
 
 exercise.requirement(
-    "stage 0 divides nothing, stage 1 the optimizer state, stage 2 also the gradients, stage 3 also the parameters; the results are ints",
+    "stage 0 divides nothing, stage 1 the optimizer state, stage 2 the gradients as well, and stage 3 everything; the results are ints",
     points=0.5,
     probe=held,
     visible=[
