@@ -281,7 +281,7 @@ SLICES = "keys, values = self.keys[:, :, :end], self.values[:, :, :end]"
 exercise.mistake("If the cache already holds tokens, the new ones don't begin at position 0. Shift the causal mask accordingly.", f"{MASK} → .tril()")
 exercise.mistake("A new token has to attend to itself, too.", f"{MASK} → .tril(start - 1)")
 exercise.mistake("A new token must not attend to the one after it.", f"{MASK} → .tril(start + 1)")
-exercise.mistake("Your mask is the wrong way around: each new token attends only to itself and to the tokens after it.", f"{MASK} → .triu(start)")
+exercise.mistake("Your mask is reversed. It lets each new token attend only to itself and to the tokens after it.", f"{MASK} → .triu(start)")
 exercise.mistake("Attention has to be causal among the new tokens, too. Hide the later ones from the earlier ones.",
                  "attn_mask=seen.repeat(group, 1) → attn_mask=None")  # fmt: skip
 exercise.mistake("A new token has to attend to all stored tokens, not only to the new ones.",
@@ -295,9 +295,9 @@ exercise.mistake("Attend only to the slots in use. The empty ones hold zeros, wh
 neighbors = "Neighboring query heads share a key-value head. In your code, neighbors use different ones."
 exercise.mistake(neighbors, "b (kv g) t e -> b kv (g t) e → b (g kv) t e -> b kv (g t) e",
                  "b kv (g t) e -> b (kv g) t e → b kv (g t) e -> b (g kv) t e")  # fmt: skip
-exercise.mistake("The heads of the result aren't in the same order as those of the queries.",
+exercise.mistake("The heads of your result aren't in the same order as those of the queries.",
                  "b kv (g t) e -> b (kv g) t e → b kv (g t) e -> b (g kv) t e")  # fmt: skip
-exercise.mistake("The rows of the mask aren't in the same order as the queries. To which new token does each row belong?",
+exercise.mistake("The rows of your mask aren't in the same order as the queries. Which new token does each row belong to?",
                  "seen.repeat(group, 1) → seen.repeat_interleave(group, dim=0)")  # fmt: skip
 exercise.mistake("The scores aren't scaled. Divide them by √e before the softmax.", "attn_mask=seen → scale=1.0, attn_mask=seen")
 exercise.mistake("Divide the scores by √e, not by e.",
@@ -317,7 +317,7 @@ exercise.mistake("Create both tensors with the dtype that the constructor gets."
 exercise.mistake("Create both tensors on the device that the constructor gets.", ", device=device) → )")
 exercise.mistake("The third dimension of both tensors is for the tokens, so its size has to be `capacity`.",
                  "torch.zeros(batch, kv_heads, capacity, size, → torch.zeros(batch, capacity, kv_heads, size,")  # fmt: skip
-exercise.mistake("Your code copies the stored keys for each query head that shares them. Let query heads share keys without a copy.",
+exercise.mistake("Your code copies the stored keys for each query head that shares them. Arrange the queries instead, so that nothing is copied.",
                  "grouped = rearrange(q, \"b (kv g) t e -> b kv (g t) e\", g=group) → grouped = q",
                  f"{SLICES} → keys, values = (x[:, :, :end].repeat_interleave(group, dim=1) for x in (self.keys, self.values))",
                  "seen.repeat(group, 1) → seen",

@@ -82,14 +82,14 @@ exercise.mistake("Count the latent vectors once, not once per head. All heads sh
 exercise.mistake("Your code counts a single layer. Every layer has its own cache.", f"{times} → batch * context * number_bytes * numbers")
 exercise.mistake("Your code counts a single sequence. Every sequence in the batch has its own cache.", f"{times} → layers * context * number_bytes * numbers")
 exercise.mistake("Your code counts a single token. The cache keeps every token of the context.", f"{times} → layers * batch * number_bytes * numbers")
-exercise.mistake("Your result is how many numbers the cache has. Convert it to bytes.", f"{times} → layers * batch * context * numbers")
+exercise.mistake("Your result is a number of elements. Convert it to bytes.", f"{times} → layers * batch * context * numbers")
 exercise.mistake("In grouped-query attention, count the key-value heads, not the query heads.", "2 * kv_heads * size → 2 * heads * size")
 exercise.mistake("`kv_heads` is the number of key-value heads, not the number of query heads that share one.",
                  "2 * kv_heads * size → 2 * (heads // kv_heads) * size")  # fmt: skip
 exercise.mistake("In multi-query attention, all query heads share a single key and a single value.", "= 2 * size → = 2 * heads * size")
-exercise.mistake("Multi-query attention has a single key-value head. It ignores `kv_heads`.",
+exercise.mistake("Multi-query attention has a single key-value head, whatever `kv_heads` is.",
                  "= 2 * size → = 2 * kv_heads * size")  # fmt: skip
-exercise.mistake("In multi-head attention, every query head has its own keys and values. It ignores `kv_heads`.",
+exercise.mistake("In multi-head attention, every query head has its own keys and values, whatever `kv_heads` is.",
                  "2 * heads * size → 2 * kv_heads * size")  # fmt: skip
 exercise.mistake("Your code accepts an unknown kind. Raise ValueError for it.",
                  'raise ValueError(f"unknown kind of attention: {kind}") → numbers = 2 * heads * size')  # fmt: skip

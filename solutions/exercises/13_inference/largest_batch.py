@@ -55,7 +55,7 @@ exercise.requirement(
     hint="How many bytes does the cache of one sequence take? How many such caches fit?",
 )
 exercise.requirement(
-    "the weights and caches can be read in time; if even the weights alone take too long, the answer is 0",
+    "the weights and caches of a step can be read in time; if the weights alone take too long, the answer is 0",
     points=0.75,
     visible=[
         given(model(), 10, 10**9, 1.0, INF, 5_000.0),
@@ -88,11 +88,11 @@ exercise.requirement(
     hint="A decode step has one new token in each sequence. How many FLOPs does that token take?",
 )
 
-negative = "If even the weights alone take too long, return 0, not a negative number."
+negative = "If the weights alone take too long, return 0, not a negative number."
 exercise.mistake("Your code leaves out the memory. All caches have to fit into `room` bytes.", "by_memory = room // cache → by_memory = 10**40")
 exercise.mistake("Your code leaves out the bandwidth. Weights and caches have to be read in time.", "min(by_memory, by_arithmetic, by_bandwidth) → min(by_memory, by_arithmetic)")
 exercise.mistake("Your code leaves out the arithmetic. The FLOPs of a step have to be computed in time.", "min(by_memory, by_arithmetic, by_bandwidth) → min(by_memory, by_bandwidth)")
-exercise.mistake("All three limits apply. The smallest one decides, not the largest.", "math.floor(min(by_memory → math.floor(max(by_memory")
+exercise.mistake("Your result is the largest of the three limits. All of them apply, so return the smallest.", "math.floor(min(by_memory → math.floor(max(by_memory")
 exercise.mistake(negative, "max(0, math.floor(min(by_memory, by_arithmetic, by_bandwidth))) → math.floor(min(by_memory, by_arithmetic, by_bandwidth))")
 exercise.mistake("If even one sequence is too many, return 0.", "max(0, → max(1, ")
 exercise.mistake("A cache that fits only partly doesn't count. Round down.", "room // cache → -(-room // cache)")
@@ -101,9 +101,9 @@ exercise.mistake("Your code leaves out the weights. They have to be read in the 
 exercise.mistake("`room` is what the weights leave free. Don't subtract their bytes again.", 'room // cache → (room - model["weight_bytes"]) // cache')
 exercise.mistake("Your code counts the cache of a single token. Each sequence has `context` tokens.", 'cache = context * model["token_bytes"] → cache = model["token_bytes"]')
 exercise.mistake('"weights" is the number of weights. Their bytes are in "weight_bytes".', 'bandwidth - model["weight_bytes"] → bandwidth - model["weights"]')
-exercise.mistake("In a decode step, each sequence has one new token. The rest of its context isn't processed again.",
+exercise.mistake("Your code processes the whole context again. In a decode step, each sequence has only one new token.",
                  "seconds * peak / flops → seconds * peak / flops / context")  # fmt: skip
-exercise.mistake("Attention's FLOPs are missing.", ' + 4 * model["layers"] * model["width"] * context → ')
+exercise.mistake("Attention's FLOPs are missing. Each new token attends to the whole context.", ' + 4 * model["layers"] * model["width"] * context → ')
 exercise.mistake("Your code counts one FLOP per weight. A multiply-add is two FLOPs.", 'flops = 2 * model["weights"] → flops = model["weights"]')
 exercise.mistake("Your code rounds up, so the last sequence is too many. Round down.", "math.floor(min → math.ceil(min")
 exercise.mistake("Memory and arithmetic work at the same time. Each may take all of `seconds`.",
