@@ -155,7 +155,8 @@ chain = [one, two, last]
 shown = f"layers {one.int().tolist()} and {two.int().tolist()}, final {last.int().tolist()}"
 
 exercise.requirement(
-    "Linear has one parameter, weight of shape [d_in, d_out], and computes x @ weight for any number of leading dimensions",
+    "Linear has one parameter, weight of shape [d_in, d_out], and computes x @ weight for any number of leading "
+    "dimensions",
     points=0.5,
     probe=linear,
     visible=[
@@ -188,7 +189,9 @@ exercise.requirement(
         "std of a layer's weight in Cruncher, times √dim": (0.97, 1.015),
         "std of final's weight in Cruncher, times √dim": (0.8, 1.2),
     },
-    visible=[given(600, 400, 600, says="the initial weights of one Linear(600, 400) and of two models Cruncher(600, 2)")],
+    visible=[
+        given(600, 400, 600, says="the initial weights of one Linear(600, 400) and of two models Cruncher(600, 2)"),
+    ],
     edges={
         "more outputs than inputs": given(400, 600, 500),
         "many inputs": given(5_000, 50, 500),

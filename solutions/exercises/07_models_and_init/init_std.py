@@ -70,17 +70,35 @@ other_side = "Your code divides by the number of outputs. Each output is a sum o
 exercise.mistake(other_side, f"{lecun} → math.sqrt(1 / fan_out)", f"{kaiming} → math.sqrt(2 / fan_out)")
 exercise.mistake(other_side, f"{lecun} → math.sqrt(1 / fan_out)")
 exercise.mistake(other_side, f"{kaiming} → math.sqrt(2 / fan_out)")
-exercise.mistake("Your code divides by the sum of the two fans. Glorot's rule uses their mean.", f"{glorot} → math.sqrt(1 / (fan_in + fan_out))")
+exercise.mistake(
+    "Your code divides by the sum of the two fans. Glorot's rule uses their mean.",
+    f"{glorot} → math.sqrt(1 / (fan_in + fan_out))",
+)  # fmt: skip
 exercise.mistake("This is the limit of Glorot's uniform distribution. Its std is smaller by a factor of √3.",
                  f"{glorot} → math.sqrt(6 / (fan_in + fan_out))")  # fmt: skip
-exercise.mistake("This is the limit of Kaiming's uniform distribution. Its std is smaller by a factor of √3.", f"{kaiming} → math.sqrt(6 / fan_in)")
+exercise.mistake(
+    "This is the limit of Kaiming's uniform distribution. Its std is smaller by a factor of √3.",
+    f"{kaiming} → math.sqrt(6 / fan_in)",
+)  # fmt: skip
 exercise.mistake("This is the std of nn.Linear's default weights, not LeCun's.", f"{lecun} → math.sqrt(1 / (3 * fan_in))")
 exercise.mistake("The variance doubles, not the std: the 2 belongs under the root.", f"{kaiming} → 2 / math.sqrt(fan_in)")
 exercise.mistake("Take the root of the whole fraction, not of the 2 alone.", f"{kaiming} → math.sqrt(2) / fan_in")
-exercise.mistake("A ReLU halves the mean square. The weights have to be larger to make up for that.", f"{kaiming} → math.sqrt(1 / (2 * fan_in))")
-exercise.mistake("Your code uses the geometric mean of the two fans. Glorot's rule uses the arithmetic mean.", f"{glorot} → (fan_in * fan_out) ** -0.25")
-exercise.mistake("This is LeCun's std. Section 3 gives a different variance for Glorot.", f"{glorot} → math.sqrt(1 / fan_in)")
-exercise.mistake("This is LeCun's std. Section 3 gives a different variance for Kaiming.", f"{kaiming} → math.sqrt(1 / fan_in)")
+exercise.mistake(
+    "A ReLU halves the mean square. The weights have to be larger to make up for that.",
+    f"{kaiming} → math.sqrt(1 / (2 * fan_in))",
+)  # fmt: skip
+exercise.mistake(
+    "Your code uses the geometric mean of the two fans. Glorot's rule uses the arithmetic mean.",
+    f"{glorot} → (fan_in * fan_out) ** -0.25",
+)  # fmt: skip
+exercise.mistake(
+    "This is LeCun's std. Section 3 gives a different variance for Glorot.",
+    f"{glorot} → math.sqrt(1 / fan_in)",
+)  # fmt: skip
+exercise.mistake(
+    "This is LeCun's std. Section 3 gives a different variance for Kaiming.",
+    f"{kaiming} → math.sqrt(1 / fan_in)",
+)  # fmt: skip
 exercise.mistake("Your code divides by both fans, as Glorot's rule does. Kaiming's rule divides by the inputs alone.",
                  f"{kaiming} → math.sqrt(4 / (fan_in + fan_out))")  # fmt: skip
 exercise.mistake("For any other kind, raise a ValueError.", 'if kind == "kaiming" → if True')

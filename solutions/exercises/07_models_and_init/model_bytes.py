@@ -161,13 +161,19 @@ exercise.mistake("Parameters take memory, too, not only buffers.", f"{both} → 
 exercise.mistake("Not every number takes four bytes: it depends on the dtype.", "t.element_size() → 4")
 exercise.mistake("Your code counts numbers; the exercise asks for bytes.", "t.numel() * t.element_size() → t.numel()")
 exercise.mistake("Your code adds up the sizes of single elements: each tensor has many.", "t.numel() * t.element_size() → t.element_size()")
-exercise.mistake("Your result is in bits. Return bytes.", "t.numel() * t.element_size() → 8 * t.numel() * t.element_size()")
+exercise.mistake(
+    "Your result is in bits. Return bytes.",
+    "t.numel() * t.element_size() → 8 * t.numel() * t.element_size()",
+)  # fmt: skip
 exercise.mistake("The tensors may differ in dtype: ask each one.", "t.element_size() → tensors[0].element_size()")
 exercise.mistake("Your code counts a tensor with two names twice.",
                  f"{both} → [t for m in (model.named_parameters, model.named_buffers) for _, t in m(remove_duplicate=False)]")  # fmt: skip
 exercise.mistake("A frozen parameter takes memory as well.", f"{both} → [*(p for p in model.parameters() if p.requires_grad), *model.buffers()]")
 exercise.mistake("Frozen parameters and buffers take memory as well.", f"{both} → [p for p in model.parameters() if p.requires_grad]")
-exercise.mistake("Modules inside modules have parameters and buffers, too.", f"{both} → [*model.parameters(recurse=False), *model.buffers(recurse=False)]")
+exercise.mistake(
+    "Modules inside modules have parameters and buffers, too.",
+    f"{both} → [*model.parameters(recurse=False), *model.buffers(recurse=False)]",
+)  # fmt: skip
 exercise.mistake(saved, f"{both} → list(model.state_dict().values())")
 exercise.mistake(saved,
                  f"{both} → [*model.parameters(), *(b for n, b in model.named_buffers() if n in model.state_dict())]")  # fmt: skip

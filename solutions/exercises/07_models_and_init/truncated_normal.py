@@ -3,7 +3,10 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, shapes
 
-exercise = Exercise("Draw from a normal distribution with that std, then redraw the numbers outside ±3 · std. Always use the generator.")
+exercise = Exercise(
+    "Draw from a normal distribution with that std, then redraw the numbers outside ±3 · std. Always use the "
+    "generator."
+)
 
 
 def look(student, shape, std, seed):
@@ -200,19 +203,27 @@ exercise.requirement(
 loop = "while (outside := numbers.abs() > 3).any(): → "
 first, more = "torch.randn(shape, generator=generator)", "torch.randn(int(outside.sum()), generator=generator)"
 body = f"    while (outside := numbers.abs() > 3).any():\n        numbers[outside] = {more}\n"
-exercise.mistake("Some numbers are beyond ±3 · std. Redraw those beyond three standard deviations, not those beyond the value 3.", f"{body} → ")
-exercise.mistake("Some numbers are beyond ±3 · std. Redraw those beyond three standard deviations, not those beyond the value 3.", f"{first} → torch.randn(shape, generator=generator) * std",
+exercise.mistake(
+    "Some numbers are beyond ±3 · std. Redraw those beyond three standard deviations, not those beyond the value 3.",
+    f"{body} → ",
+)  # fmt: skip
+exercise.mistake("Some numbers are beyond ±3 · std. Redraw those beyond three standard deviations, not those beyond the value 3.",
+                 f"{first} → torch.randn(shape, generator=generator) * std",
                  f"{more} → {more} * std", "return numbers * std → return numbers")  # fmt: skip
 exercise.mistake("Many numbers lie exactly at ±3 · std, because clamping moves the tails there. Redraw them instead.",
                  f"{body} → ", "numbers * std → numbers.clamp(-3, 3) * std")  # fmt: skip
 exercise.mistake("Redrawn numbers may be outside, too. Check again until none are.",
                  loop + "if (outside := numbers.abs() > 3).any():")  # fmt: skip
 exercise.mistake("Your numbers are cut too early. The cut is at ±3 · std.", "numbers.abs() > 3 → numbers.abs() > 2")
-exercise.mistake("Don't scale the numbers up to make up for the cut. Their std should be a little smaller than `std`.", "numbers * std → numbers * std / 0.98658")
+exercise.mistake(
+    "Don't scale the numbers up to make up for the cut. Their std should be a little smaller than `std`.",
+    "numbers * std → numbers * std / 0.98658",
+)  # fmt: skip
 exercise.mistake("Multiply by std itself, not by its square root.", "numbers * std → numbers * std**0.5")
 exercise.mistake("Each number must be positive or negative with the same probability.", "numbers * std → numbers.abs() * std")
 exercise.mistake("Redraw the numbers outside. Don't set them to a fixed value.", f"{more} → 0")
-exercise.mistake("Some random numbers come from PyTorch's global generator. Draw all of them from `generator`.", f"{first} → torch.randn(shape)",
+exercise.mistake("Some random numbers come from PyTorch's global generator. Draw all of them from `generator`.",
+                 f"{first} → torch.randn(shape)",
                  f"{more} → torch.randn(int(outside.sum()))")  # fmt: skip
 exercise.mistake("Some random numbers come from PyTorch's global generator. Draw all of them from `generator`.",
                  f"{more} → torch.randn(int(outside.sum()))")  # fmt: skip

@@ -4,7 +4,10 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import tensors
 
-exercise = Exercise("Each rank holds rows of `up` and columns of `down`. Which of the values that it computes are only one term of a sum?")
+exercise = Exercise(
+    "Each rank holds rows of `up` and columns of `down`. Which of the values that it computes are only one term of a "
+    "sum?"
+)
 
 
 def run(student, up, down, bias, x, gradient, ranks, needs_x=True):
@@ -84,7 +87,9 @@ def parameters(student, up, down, bias, x, gradient, ranks):
         layer = student.ParallelMLP(up.clone(), down.clone(), bias.clone(), group)
         storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in reachable(vars(layer))}
         held = {name: p.detach().clone() for name, p in layer.named_parameters() if p.requires_grad}
-        behind = {f"bytes of storage of {name}": getattr(layer, name).untyped_storage().nbytes() for name in ("up", "down")}
+        behind = {
+            f"bytes of storage of {name}": getattr(layer, name).untyped_storage().nbytes() for name in ("up", "down")
+        }
         return {"parameters": held, **behind, "bytes of storage of all tensors": sum(storages.values())}
 
     return {f"rank {n}": found for n, found in enumerate(simulate(one, ranks))}
@@ -144,7 +149,8 @@ exercise.requirement(
     visible=shown("the output"),
     edges=edges,
     domain=layers(),
-    hint="Each rank computes one term of the output. Which of the two given functions adds the terms? And what has to be added only once?",
+    hint="Each rank computes one term of the output. Which of the two given functions adds the terms? And what has "
+         "to be added only once?",
 )
 exercise.requirement(
     "on every rank, the gradient of x is that of the whole layer",
@@ -153,16 +159,19 @@ exercise.requirement(
     visible=shown("the gradient of x"),
     edges=edges,
     domain=layers(),
-    hint="Each rank's slice of `up` contributes one term to the gradient of x. Which of the two given functions adds the terms?",
+    hint="Each rank's slice of `up` contributes one term to the gradient of x. Which of the two given functions adds "
+         "the terms?",
 )
 exercise.requirement(
-    "the gradients of up and down are this rank's slices of the whole layer's, and the gradient of the bias is complete",
+    "the gradients of up and down are this rank's slices of the whole layer's, and the gradient of the bias is "
+    "complete",
     points=0.5,
     probe=of_parameters,
     visible=shown("the gradients of up, down and bias"),
     edges=edges | {"x requires no gradient": given(*whole, 2, False)},
     domain=layers(),
-    hint="The gradient of the output is already the same on all ranks. Let it reach all three parameters without another sum.",
+    hint="The gradient of the output is already the same on all ranks. Let it reach all three parameters without "
+         "another sum.",
 )
 exercise.requirement(
     "each rank keeps its slices of up and down as copies with their own storage, and the whole bias",
@@ -171,10 +180,12 @@ exercise.requirement(
     visible=shown("the layer's parameters, and the bytes of storage of all its tensors"),
     edges=edges,
     domain=layers(),
-    hint="`nn.Parameter` turns a tensor into a parameter. `chunk` and slicing return views, which share the storage of the whole matrix.",
+    hint="`nn.Parameter` turns a tensor into a parameter. `chunk` and slicing return views, which share the storage "
+         "of the whole matrix.",
 )
 exercise.requirement(
-    "each rank calls all_reduce once in the forward pass and once in the backward pass, on a tensor of x's shape, and sends nothing else",
+    "each rank calls all_reduce once in the forward pass and once in the backward pass, on a tensor of x's shape, "
+    "and sends nothing else",
     points=0.5,
     probe=sent,
     rules=dict.fromkeys([f"numbers that a rank sends in the {way} pass" for way in ("forward", "backward")], "at most"),
@@ -215,7 +226,8 @@ exercise.mistake(
     "dim=1)[group.rank] → dim=1)[-1 - group.rank]",
 )  # fmt: skip
 exercise.mistake(
-    "Each rank holds the whole matrices and computes the whole output instead of one term. Keep only this rank's slices.",
+    "Each rank holds the whole matrices and computes the whole output instead of one term. Keep only this rank's "
+    "slices.",
     "up.chunk(group.size, dim=0)[group.rank] → up",
     "down.chunk(group.size, dim=1)[group.rank] → down",
 )  # fmt: skip
@@ -227,7 +239,10 @@ exercise.mistake(
 )  # fmt: skip
 exercise.mistake("The bias is missing from the output.", "self.group) + self.bias → self.group)")
 exercise.mistake("The bias has to be a parameter, too.", "nn.Parameter(bias.clone()) → bias.clone()")
-exercise.mistake("The bias gets no gradient. Use the parameter itself in `forward`.", "self.group) + self.bias → self.group) + self.bias.detach()")
+exercise.mistake(
+    "The bias gets no gradient. Use the parameter itself in `forward`.",
+    "self.group) + self.bias → self.group) + self.bias.detach()",
+)  # fmt: skip
 exercise.mistake("The gradient of x is only the term from this rank's slice of `up`. Add the terms of all ranks.",
                  "SumBackward.apply(x, self.group) @ → x @")  # fmt: skip
 exercise.mistake(
@@ -255,7 +270,10 @@ exercise.mistake(
     "SumForward.apply(hidden @ self.down.T, self.group) → nn.functional.gelu(SumForward.apply(hidden @ "
     "self.down.T, self.group))",
 )  # fmt: skip
-exercise.mistake("Your code uses the tanh approximation of GELU. Use the exact GELU.", "@ self.up.T) → @ self.up.T, approximate=\"tanh\")")
+exercise.mistake(
+    "Your code uses the tanh approximation of GELU. Use the exact GELU.",
+    "@ self.up.T) → @ self.up.T, approximate=\"tanh\")",
+)  # fmt: skip
 exercise.mistake(
     "All ranks already have the same x. You needn't send anything before `up`.",
     "SumBackward.apply(x, self.group) @ → SumBackward.apply(x + 0 * self.group.all_reduce(x), self.group) @",

@@ -4,7 +4,9 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, shapes, tensors
 
-exercise = Exercise("Follow the four steps in the statement. In which of them does a rank need numbers from the other ranks?")
+exercise = Exercise(
+    "Follow the four steps in the statement. In which of them does a rank need numbers from the other ranks?"
+)
 
 
 def run(student, values, gradients, lr):
@@ -54,7 +56,9 @@ def run(student, values, gradients, lr):
             "averages": [state.get("exp_avg") for state in states],
             "squares": [state.get("exp_avg_sq") for state in states],
             "parameters after each step": after,
-            "the parameters have changed": not all(torch.equal(p.detach(), value) for p, value in zip(parameters, values, strict=True)),
+            "the parameters have changed": not all(
+                torch.equal(p.detach(), value) for p, value in zip(parameters, values, strict=True)
+            ),
             "changed in place": same_memory,
             "the parameters' own .grad": own_grad,
             "numbers sent, at most": max(sent[1:]),
@@ -163,7 +167,8 @@ exercise.requirement(
     ],
     edges=edges(),
     domain=runs(),
-    hint="When `self.adamw` has taken its step, each rank has updated only its own part. The parameters need the parts of all ranks.",
+    hint="When `self.adamw` has taken its step, each rank has updated only its own part. The parameters need the "
+         "parts of all ranks.",
 )
 exercise.requirement(
     "the parameters change in place, and their own `.grad` doesn't change",
@@ -172,7 +177,8 @@ exercise.requirement(
     visible=[given(*both.args, says=f"{says}"), given(*three.args, says=f"{says_three}")],
     edges=edges(),
     domain=runs(),
-    hint="Write the new numbers into the existing parameters. Only read their gradients, because these belong to the caller.",
+    hint="Write the new numbers into the existing parameters. Only read their gradients, because these belong to the "
+         "caller.",
 )
 exercise.requirement(
     "in a step, a rank sends no more than a ring sends for an all_reduce of the vector",
@@ -185,7 +191,8 @@ exercise.requirement(
         "one rank sends nothing": edges()["one rank"],
     },
     domain=runs((2, 4)),
-    hint="An all_reduce consists of two halves (exercise 12.1). Which half do you need before AdamW's step, and which one after it?",
+    hint="An all_reduce consists of two halves (exercise 12.1). Which half do you need before AdamW's step, and "
+         "which one after it?",
 )  # fmt: skip
 
 exercise.mistake(
@@ -204,7 +211,8 @@ exercise.mistake(
     "whole[self.group.rank * n :][:n] = self.part",
 )  # fmt: skip
 exercise.mistake(
-    "Your code copies the beginning of the vector into every parameter. Each parameter has its own range of the vector.",
+    "Your code copies the beginning of the vector into every parameter. Each parameter has its own range of the "
+    "vector.",
     "start += p.numel() → pass",
 )  # fmt: skip
 exercise.mistake(
@@ -226,7 +234,10 @@ exercise.mistake(
     "self.group.size\n        self.adamw.step() → self.group.size",
 )  # fmt: skip
 exercise.mistake("`self.adamw` never takes its step. Look at step 3 in the statement.", "        self.adamw.step() → ")
-much = "Your code sends more than it needs to. A rank needs only its own part of the sum and, after the step, the parts of all ranks."
+much = (
+    "Your code sends more than it needs to. A rank needs only its own part of the sum and, after the step, the parts "
+    "of all ranks."
+)
 exercise.mistake(
     much,
     "self.group.reduce_scatter(gradients) / self.group.size → "

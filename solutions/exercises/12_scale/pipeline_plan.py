@@ -3,7 +3,10 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise('Return a dict with three entries. "bubble" is a fraction; "kept" and "sent" are lists with one number per stage.')
+exercise = Exercise(
+    'Return a dict with three entries. "bubble" is a fraction; "kept" and "sent" are lists with one number per '
+    'stage.'
+)
 
 
 def entry(student, what, stages, microbatches, stream):
@@ -54,7 +57,8 @@ exercise.requirement(
     visible=cases("kept", (4, 6, 1_000), (5, 3, 700)),
     edges=rare("kept"),
     domain=plans("kept"),
-    hint="Go along a row of the second schedule. At each F the stage keeps one microbatch more, and at each B one fewer.",
+    hint="Go along a row of the second schedule. At each F the stage keeps one microbatch more, and at each B one "
+         "fewer.",
 )
 exercise.requirement(
     '"sent" lists the bytes that each stage sends: activations to the next stage, gradients to the previous one',
@@ -72,7 +76,8 @@ exercise.mistake(
     f"{bubble} last / microbatches",
 )  # fmt: skip
 exercise.mistake(
-    "Your code counts one empty tick too many in each direction. A stage waits only while a microbatch passes through the *other* stages.",
+    "Your code counts one empty tick too many in each direction. A stage waits only while a microbatch passes "
+    "through the *other* stages.",
     f"{bubble} stages / (microbatches + stages)",
 )  # fmt: skip
 exercise.mistake(
@@ -84,18 +89,26 @@ exercise.mistake(
     f"{bubble} last / (microbatches + stages)",
 )  # fmt: skip
 exercise.mistake(
-    "Your code counts the empty ticks of one direction only. A stage waits in the forward *and* in the backward direction.",
+    "Your code counts the empty ticks of one direction only. A stage waits in the forward *and* in the backward "
+    "direction.",
     f"{bubble} last / (2 * microbatches + last)",
 )  # fmt: skip
-exercise.mistake("Your result is the number of empty ticks in a row. The exercise asks for their fraction of all ticks.", f"{bubble} 2 * last")
+exercise.mistake(
+    "Your result is the number of empty ticks in a row. The exercise asks for their fraction of all ticks.",
+    f"{bubble} 2 * last",
+)  # fmt: skip
 exercise.mistake(
     "Your result is the fraction of ticks in which a stage works. The bubble is the rest.",
     f"{bubble} microbatches / (microbatches + last)",
 )  # fmt: skip
-exercise.mistake("Your bubble is a percentage. Return a fraction between 0 and 1.", f"{bubble} 100 * last / (microbatches + last)")
+exercise.mistake(
+    "Your bubble is a percentage. Return a fraction between 0 and 1.",
+    f"{bubble} 100 * last / (microbatches + last)",
+)  # fmt: skip
 kept = "min(stages - stage, microbatches) for stage in range(stages) →"
 exercise.mistake(
-    '"kept" belongs to the first schedule, in which all forward passes come first. Under 1F1B, backward passes start earlier.',
+    '"kept" belongs to the first schedule, in which all forward passes come first. Under 1F1B, backward passes start '
+    'earlier.',
     f"{kept} microbatches for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(
@@ -115,7 +128,8 @@ exercise.mistake(
     f"{kept} min(stages - stage - 1, microbatches) for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(
-    "\"kept\" is too large. A stage keeps only the microbatches whose forward pass it has done and whose backward pass it hasn't.",
+    "\"kept\" is too large. A stage keeps only the microbatches whose forward pass it has done and whose backward "
+    "pass it hasn't.",
     f"{kept} min(2 * (stages - stage) - 1, microbatches) for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(
@@ -125,18 +139,26 @@ exercise.mistake(
 )  # fmt: skip
 sent = "stream * ((stage > 0) + (stage < last)) →"
 exercise.mistake(
-    "In your code, every stage sends in both directions. The first stage has no previous stage, and the last one has no next stage.",
+    "In your code, every stage sends in both directions. The first stage has no previous stage, and the last one has "
+    "no next stage.",
     f"{sent} 2 * stream",
 )  # fmt: skip
-exercise.mistake("A stage in the middle sends in both directions: activations to the next stage, gradients to the previous one.", f"{sent} stream")
+exercise.mistake(
+    "A stage in the middle sends in both directions: activations to the next stage, gradients to the previous one.",
+    f"{sent} stream",
+)  # fmt: skip
 exercise.mistake(
     "Your code leaves out the gradients. Every stage except the first sends them to the previous stage.",
     f"{sent} stream * (stage < last)",
 )  # fmt: skip
-exercise.mistake("Your code leaves out the activations. Every stage except the last sends them to the next stage.", f"{sent} stream * (stage > 0)")
+exercise.mistake(
+    "Your code leaves out the activations. Every stage except the last sends them to the next stage.",
+    f"{sent} stream * (stage > 0)",
+)  # fmt: skip
 parts = "`stream` already covers the whole batch. Don't multiply it by the number of microbatches."
 exercise.mistake(parts, f"{sent} microbatches * stream * ((stage > 0) + (stage < last))")
-exercise.mistake("A step sends the activations of the whole batch. Don't divide `stream` by the number of microbatches.",
+exercise.mistake("A step sends the activations of the whole batch. Don't divide `stream` by the number of "
+                 "microbatches.",
                  f"{sent} stream / microbatches * ((stage > 0) + (stage < last))")  # fmt: skip
 exercise.mistake(
     '"sent" has to be a list with the bytes of each stage, not their sum.',

@@ -95,12 +95,16 @@ exercise.mistake(
     "Your code doubles the rounds of an all_gather, which is only half of an all_reduce.",
     '== "all_reduce" → != "reduce_scatter"',
 )  # fmt: skip
-exercise.mistake("Your code doubles the rounds of a reduce_scatter, which is only half of an all_reduce.", '== "all_reduce" → != "all_gather"')
+exercise.mistake(
+    "Your code doubles the rounds of a reduce_scatter, which is only half of an all_reduce.",
+    '== "all_reduce" → != "all_gather"',
+)  # fmt: skip
 exercise.mistake(
     "Your code counts a single round. How many rounds does the collective take?",
     "piece = size / ranks → piece = size / ranks / max(ranks - 1, 1)",
 )  # fmt: skip
-exercise.mistake("Your code counts one round too many for an all_reduce. Both of its halves take the same number of rounds.",
+exercise.mistake("Your code counts one round too many for an all_reduce. Both of its halves take the same number of "
+                 "rounds.",
                  "rounds = 2 * rounds → rounds = 2 * rounds + 1")  # fmt: skip
 exercise.mistake("The size of a piece needn't be an integer. Don't round it down.", "size / ranks → size // ranks")
 exercise.mistake(
@@ -113,12 +117,27 @@ exercise.mistake(
 )  # fmt: skip
 exercise.mistake("ring_seconds counts the latency only once. Count it in every round.",
                  "halves * (ranks - 1) * round_seconds → halves * (ranks - 1) * size / bandwidth / ranks + latency")
-exercise.mistake("ring_seconds counts only half of an all_reduce. It's a reduce_scatter followed by an all_gather.", '{"all_reduce": 2} → {}')
-exercise.mistake("ring_seconds doubles the rounds of every collective. Only an all_reduce takes twice as many.", "get(collective, 1) → get(collective, 2)")
-exercise.mistake("ring_seconds transfers the whole vector in each round. A rank sends only one piece per round.", "bandwidth / ranks → bandwidth")
+exercise.mistake(
+    "ring_seconds counts only half of an all_reduce. It's a reduce_scatter followed by an all_gather.",
+    '{"all_reduce": 2} → {}',
+)  # fmt: skip
+exercise.mistake(
+    "ring_seconds doubles the rounds of every collective. Only an all_reduce takes twice as many.",
+    "get(collective, 1) → get(collective, 2)",
+)  # fmt: skip
+exercise.mistake(
+    "ring_seconds transfers the whole vector in each round. A rank sends only one piece per round.",
+    "bandwidth / ranks → bandwidth",
+)  # fmt: skip
 exercise.mistake("ring_seconds leaves out the latency.", "latency + size / bandwidth → size / bandwidth")
-exercise.mistake("ring_seconds counts too many rounds. A piece starts at one rank, so it only has to reach the others.", "halves * (ranks - 1) → halves * ranks")
-exercise.mistake("The bandwidth is in bytes per second. To get seconds, divide the bytes by it.", "size / bandwidth → size * bandwidth")
+exercise.mistake(
+    "ring_seconds counts too many rounds. A piece starts at one rank, so it only has to reach the others.",
+    "halves * (ranks - 1) → halves * ranks",
+)  # fmt: skip
+exercise.mistake(
+    "The bandwidth is in bytes per second. To get seconds, divide the bytes by it.",
+    "size / bandwidth → size * bandwidth",
+)  # fmt: skip
 exercise.mistake("Within a round, all ranks send at the same time. Don't add up the times of their messages.",
                  "halves * (ranks - 1) → halves * ranks * (ranks - 1)")  # fmt: skip
 

@@ -3,7 +3,9 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Find the kind's row in the table. Which collectives does a card call, how often, and on how many bytes?")
+exercise = Exercise(
+    "Find the kind's row in the table. Which collectives does a card call, how often, and on how many bytes?"
+)
 
 
 def needed(student, kind, model, cards, tokens, rate):
@@ -49,7 +51,8 @@ def domain(*kinds):
 
 
 exercise.requirement(
-    'sent_bytes for "data" and "sharded": collectives on vectors of 2 bytes per parameter, whatever the number of tokens',
+    'sent_bytes for "data" and "sharded": collectives on vectors of 2 bytes per parameter, whatever the number of '
+    'tokens',
     points=0.5,
     visible=[
         given("data", SMALL, 4, 100),
@@ -59,10 +62,12 @@ exercise.requirement(
     ],
     edges=rare("data") | rare("sharded"),
     domain=domain("data", "sharded"),
-    hint="How many bytes does a card send in one of these collectives (exercise 12.1), and how many collectives are there?",
+    hint="How many bytes does a card send in one of these collectives (exercise 12.1), and how many collectives are "
+         "there?",
 )
 exercise.requirement(
-    'sent_bytes for "tensor" and "pipeline": 2 bytes for each number of the residual stream, sent in every layer or between stages',
+    'sent_bytes for "tensor" and "pipeline": 2 bytes for each number of the residual stream, sent in every layer or '
+    'between stages',
     points=0.5,
     visible=[
         given("tensor", SMALL, 4, 100),
@@ -113,46 +118,98 @@ exercise.requirement(
     hint="How many FLOPs does a card compute while it sends, and how long do they take?",
 )  # fmt: skip
 
-exercise.mistake("Your code counts only half of an all-reduce. It sends every piece twice: once to add it up, once to distribute the sum.",
+exercise.mistake("Your code counts only half of an all-reduce. It sends every piece twice: once to add it up, once "
+                 "to distribute the sum.",
                  "return 2 * others * weights → return others * weights")  # fmt: skip
-exercise.mistake('For "sharded", your code counts two collectives. Weights are gathered twice, and gradients are reduce-scattered once.',
+exercise.mistake('For "sharded", your code counts two collectives. Weights are gathered twice, and gradients are '
+                 'reduce-scattered once.',
                  "return 3 * others * weights → return 2 * others * weights")  # fmt: skip
 exercise.mistake('For "sharded", gradients are only reduce-scattered. No card needs the whole sum.',
                  "return 3 * others * weights → return 4 * others * weights")  # fmt: skip
-exercise.mistake("In bfloat16, each parameter takes 2 bytes, not 1.", 'weights = 2 * model["parameters"] → weights = model["parameters"]')
+exercise.mistake(
+    "In bfloat16, each parameter takes 2 bytes, not 1.",
+    'weights = 2 * model["parameters"] → weights = model["parameters"]',
+)  # fmt: skip
 exercise.mistake("In bfloat16, each activation takes 2 bytes, not 1.", 'stream = 2 * tokens → stream = tokens')
 exercise.mistake("Your code counts only the active parameters. The collectives carry all of them.",
                  'weights = 2 * model["parameters"] → weights = 2 * model["active"]')  # fmt: skip
-exercise.mistake("A card sends all of the n parts except one. Your code counts all of them.", "others = (cards - 1) / cards → others = 1 if cards > 1 else 0")
-exercise.mistake("Your code counts as many rounds as cards. A piece starts at one card, so it only has to reach the others.", "others = (cards - 1) / cards → others = 1 if cards > 1 else 1 / cards")
-exercise.mistake("Your code counts the whole vector in every round. A card sends only one piece of it at a time.", "others = (cards - 1) / cards → others = cards - 1")
-exercise.mistake('For "tensor", your code counts a single layer. Every layer has four all-reduces.', 'return 4 * model["layers"] * 2 → return 4 * 2')
+exercise.mistake(
+    "A card sends all of the n parts except one. Your code counts all of them.",
+    "others = (cards - 1) / cards → others = 1 if cards > 1 else 0",
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts as many rounds as cards. A piece starts at one card, so it only has to reach the others.",
+    "others = (cards - 1) / cards → others = 1 if cards > 1 else 1 / cards",
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts the whole vector in every round. A card sends only one piece of it at a time.",
+    "others = (cards - 1) / cards → others = cards - 1",
+)  # fmt: skip
+exercise.mistake(
+    'For "tensor", your code counts a single layer. Every layer has four all-reduces.',
+    'return 4 * model["layers"] * 2 → return 4 * 2',
+)  # fmt: skip
 exercise.mistake('For "tensor", your code counts only half of each all-reduce. An all-reduce sends every piece twice.',
                  'return 4 * model["layers"] * 2 * others * stream → return 4 * model["layers"] * others * stream')  # fmt: skip
-exercise.mistake('For "tensor", your code counts one all-reduce per layer. A layer has two divided blocks, each with one all-reduce per pass.',
+exercise.mistake('For "tensor", your code counts one all-reduce per layer. A layer has two divided blocks, each with '
+                 'one all-reduce per pass.',
                  'return 4 * model["layers"] * 2 * others * stream → return 2 * model["layers"] * others * stream')  # fmt: skip
-exercise.mistake("A token's vector goes to every expert that the token uses. Your code counts only one.", '* model["used"] →')
-exercise.mistake('For "expert", your code counts a single layer. Every layer has its own experts.', 'return 4 * model["layers"] * others → return 4 * others')
-exercise.mistake('For "expert", your code counts two trips. In the backward pass, the gradients make the same two trips.',
+exercise.mistake(
+    "A token's vector goes to every expert that the token uses. Your code counts only one.",
+    '* model["used"] →',
+)  # fmt: skip
+exercise.mistake(
+    'For "expert", your code counts a single layer. Every layer has its own experts.',
+    'return 4 * model["layers"] * others → return 4 * others',
+)  # fmt: skip
+exercise.mistake('For "expert", your code counts two trips. In the backward pass, the gradients make the same two '
+                 'trips.',
                  'return 4 * model["layers"] * others → return 2 * model["layers"] * others')  # fmt: skip
-exercise.mistake('For "expert", your result is twice as large as it should be. An all-to-all sends every part only once.',
+exercise.mistake('For "expert", your result is twice as large as it should be. An all-to-all sends every part only '
+                 'once.',
                  'return 4 * model["layers"] * others → return 8 * model["layers"] * others')  # fmt: skip
-exercise.mistake("A card in the middle of a pipeline sends twice: activations to the next card, gradients to the previous one.", "min(cards - 1, 2) → min(cards - 1, 1)")
-exercise.mistake("Not every pipeline has a card with two neighbors. How many neighbors does a card have if there are only two cards, or just one?", "min(cards - 1, 2) → 2")
+exercise.mistake(
+    "A card in the middle of a pipeline sends twice: activations to the next card, gradients to the previous one.",
+    "min(cards - 1, 2) → min(cards - 1, 1)",
+)  # fmt: skip
+exercise.mistake(
+    "Not every pipeline has a card with two neighbors. How many neighbors does a card have if there are only two "
+    "cards, or just one?",
+    "min(cards - 1, 2) → 2",
+)  # fmt: skip
 exercise.mistake("A pipeline sends only between its stages, not in every layer.",
                  '2) * stream → 2) * stream * model["layers"]')  # fmt: skip
-exercise.mistake('For "data", compare with the backward pass only. Your code takes the whole step.', '4 if kind == "data" else 6 → 6')
-exercise.mistake('For "sharded", compare with the whole step, because the forward pass gathers weights, too.', '4 if kind == "data" else 6 → 4 if kind in ("data", "sharded") else 6')
+exercise.mistake(
+    'For "data", compare with the backward pass only. Your code takes the whole step.',
+    '4 if kind == "data" else 6 → 6',
+)  # fmt: skip
+exercise.mistake(
+    'For "sharded", compare with the whole step, because the forward pass gathers weights, too.',
+    '4 if kind == "data" else 6 → 4 if kind in ("data", "sharded") else 6',
+)  # fmt: skip
 exercise.mistake("In tensor and pipeline parallelism, each card does only its part of the computation.",
                  'cards if kind in ("tensor", "pipeline") else 1 → 1')  # fmt: skip
 exercise.mistake("In a pipeline, each card computes only its own layers.", 'in ("tensor", "pipeline") → == "tensor"')
-exercise.mistake("In tensor parallelism, each card computes only with its own slices of the matrices.", 'in ("tensor", "pipeline") → == "pipeline"')
-exercise.mistake("In expert parallelism, each card has its own tokens and computes the whole step for them. Don't divide by the number of cards.",
+exercise.mistake(
+    "In tensor parallelism, each card computes only with its own slices of the matrices.",
+    'in ("tensor", "pipeline") → == "pipeline"',
+)  # fmt: skip
+exercise.mistake("In expert parallelism, each card has its own tokens and computes the whole step for them. Don't "
+                 "divide by the number of cards.",
                  'in ("tensor", "pipeline") → in ("tensor", "pipeline", "expert")')  # fmt: skip
-exercise.mistake("Your code counts the FLOPs of all parameters. A token takes FLOPs only for its active ones.", 'passes * model["active"] → passes * model["parameters"]')
-exercise.mistake("The table gives FLOPs per token. Your code leaves out the number of tokens.", "* tokens / part / rate → / part / rate")
+exercise.mistake(
+    "Your code counts the FLOPs of all parameters. A token takes FLOPs only for its active ones.",
+    'passes * model["active"] → passes * model["parameters"]',
+)  # fmt: skip
+exercise.mistake(
+    "The table gives FLOPs per token. Your code leaves out the number of tokens.",
+    "* tokens / part / rate → / part / rate",
+)  # fmt: skip
 exercise.mistake("The rate is in FLOP/s. To get seconds, divide the FLOPs by it.", "/ part / rate → / part * rate")
-exercise.mistake("A bandwidth is in bytes per second. Divide the bytes by the seconds of computation.", "cards, tokens) / seconds → cards, tokens) * seconds")
+exercise.mistake(
+    "A bandwidth is in bytes per second. Divide the bytes by the seconds of computation.",
+    "cards, tokens) / seconds → cards, tokens) * seconds",
+)  # fmt: skip
 
 # %% equivalent: min(cards - 1, 2) → min(2, cards - 1)
 # why: the smaller of two numbers does not depend on the order

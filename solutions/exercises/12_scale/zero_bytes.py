@@ -43,7 +43,8 @@ def uneven(draw):
 
 
 exercise.requirement(
-    "stage 0 divides nothing, stage 1 the optimizer state, stage 2 the gradients as well, and stage 3 everything; the results are ints",
+    "stage 0 divides nothing, stage 1 the optimizer state, stage 2 the gradients as well, and stage 3 everything; "
+    "the results are ints",
     points=0.5,
     probe=held,
     visible=[
@@ -89,7 +90,10 @@ exercise.mistake(
     f"Your code divides each kind one stage too early. {stages}",
     '{"state": 1, "gradients": 2, "parameters": 3} → {"state": 0, "gradients": 1, "parameters": 2}',
 )  # fmt: skip
-exercise.mistake("Your code divides each kind one stage too late. Stage 1 already divides the optimizer state.", "stage >= divided_from[kind] → stage > divided_from[kind]")
+exercise.mistake(
+    "Your code divides each kind one stage too late. Stage 1 already divides the optimizer state.",
+    "stage >= divided_from[kind] → stage > divided_from[kind]",
+)  # fmt: skip
 exercise.mistake(f"Your code divides everything from stage 1 on. {stages}", "stage >= divided_from[kind] → stage")
 exercise.mistake(
     "Divide the optimizer state first and the parameters last. Your code does the opposite.",
@@ -116,7 +120,10 @@ exercise.mistake(
     "kind: each * (part if stage >= divided_from[kind] else parameters) → kind: -(-each * parameters // ranks) if "
     "stage >= divided_from[kind] else each * parameters",
 )  # fmt: skip
-exercise.mistake("Your result for a divided kind is a number of parameters. Convert it to bytes.", "kind: each * (part → kind: (part")
+exercise.mistake(
+    "Your result for a divided kind is a number of parameters. Convert it to bytes.",
+    "kind: each * (part → kind: (part",
+)  # fmt: skip
 exercise.mistake("Your code gives every rank the whole padded vector. A rank holds only its own part of it.",
                  "part = -(-parameters // ranks) → part = -(-parameters // ranks) * ranks")  # fmt: skip
 

@@ -148,7 +148,8 @@ def runs(draw, groups=st.just(1), scale=st.just(1.0), full=False, alike=False, d
 
 def case(*args, says="", device="cpu", scale=1.0):
     """A case in which all key-value heads are alike: which of them a query head uses makes no difference."""
-    return given(*args, scale, 0, True, device, says=says and f"{says}; all key-value heads have the same keys and values")
+    alike = f"{says}; all key-value heads have the same keys and values"
+    return given(*args, scale, 0, True, device, says=says and alike)
 
 
 sizes = st.integers(1, 5)
@@ -202,9 +203,12 @@ exercise.requirement(
     probe=shares,
     visible=[
         given(4, 2, [4], says="which query heads use which key-value head? 4 query heads, 2 key-value heads, 4 tokens"),
-        given(6, 2, [3, 1], says="which query heads use which key-value head? 6 query heads, 2 key-value heads, 3 tokens, then 1"),
-        given(3, 3, [2, 1], says="which query heads use which key-value head? 3 query heads, 3 key-value heads, 2 tokens, then 1"),
-        given(3, 1, [2, 1], says="which query heads use which key-value head? 3 query heads, one key-value head, 2 tokens, then 1"),
+        given(6, 2, [3, 1],
+              says="which query heads use which key-value head? 6 query heads, 2 key-value heads, 3 tokens, then 1"),
+        given(3, 3, [2, 1],
+              says="which query heads use which key-value head? 3 query heads, 3 key-value heads, 2 tokens, then 1"),
+        given(3, 1, [2, 1],
+              says="which query heads use which key-value head? 3 query heads, one key-value head, 2 tokens, then 1"),
     ],
     edges={
         "as many key-value heads as groups": given(9, 3, [2, 1, 3]),
@@ -222,7 +226,8 @@ exercise.requirement(
     rules=only(*EVERY[2:]),
     visible=[
         given(1, 1, 1, 2, 4, [3], says="the cache after 3 tokens"),
-        given(2, 4, 2, 3, 9, [3, 1, 2], says="the cache after 3 tokens, then 1, then 2; 4 query heads, 2 key-value heads"),
+        given(2, 4, 2, 3, 9, [3, 1, 2],
+              says="the cache after 3 tokens, then 1, then 2; 4 query heads, 2 key-value heads"),
     ],
     edges={
         "one of everything": given(1, 1, 1, 1, 1, [1]),
@@ -262,7 +267,8 @@ exercise.requirement(
         given(1, 2, 2, 64, 150, 1, 0, 49,
               says="a new token after 150 others, with room for 49 more; 2 query heads, 2 key-value heads of size 64"),
         given(1, 2, 2, 64, 150, 1, 0, 49, "bfloat16",
-              says="a new token after 150 others, in bfloat16, with room for 49 more; 2 query heads, 2 key-value heads of size 64"),
+              says="a new token after 150 others, in bfloat16, with room for 49 more; 2 query heads, 2 key-value "
+                   "heads of size 64"),
     ],
     edges={
         "one key-value head": given(1, 4, 1, 64, 120, 1),
@@ -271,17 +277,24 @@ exercise.requirement(
     },
     domain=st.builds(lambda b, g, kv, n, seed: given(b, g * kv, kv, 64, n, 1, seed, n // 4),
                      st.integers(1, 2), st.integers(1, 4), st.integers(1, 2), st.integers(100, 200), st.integers(0, 99)),
-    hint="A slice is a view. Which of your operations copy the stored keys or values, for example by repeating or concatenating them?",
+    hint="A slice is a view. Which of your operations copy the stored keys or values, for example by repeating or "
+         "concatenating them?",
 )  # fmt: skip
 
 MASK = ".tril(start)"
 STORE = "self.keys[:, :, start:end] = k\n        self.values[:, :, start:end] = v"
 CHECK = "if end > self.keys.shape[2]"
 SLICES = "keys, values = self.keys[:, :, :end], self.values[:, :, :end]"
-exercise.mistake("If the cache already holds tokens, the new ones don't begin at position 0. Shift the causal mask accordingly.", f"{MASK} → .tril()")
+exercise.mistake(
+    "If the cache already holds tokens, the new ones don't begin at position 0. Shift the causal mask accordingly.",
+    f"{MASK} → .tril()",
+)  # fmt: skip
 exercise.mistake("A new token has to attend to itself, too.", f"{MASK} → .tril(start - 1)")
 exercise.mistake("A new token must not attend to the one after it.", f"{MASK} → .tril(start + 1)")
-exercise.mistake("Your mask is reversed. It lets each new token attend only to itself and to the tokens after it.", f"{MASK} → .triu(start)")
+exercise.mistake(
+    "Your mask is reversed. It lets each new token attend only to itself and to the tokens after it.",
+    f"{MASK} → .triu(start)",
+)  # fmt: skip
 exercise.mistake("Attention has to be causal among the new tokens, too. Hide the later ones from the earlier ones.",
                  "attn_mask=seen.repeat(group, 1) → attn_mask=None")  # fmt: skip
 exercise.mistake("A new token has to attend to all stored tokens, not only to the new ones.",
@@ -297,27 +310,44 @@ exercise.mistake(neighbors, "b (kv g) t e -> b kv (g t) e → b (g kv) t e -> b 
                  "b kv (g t) e -> b (kv g) t e → b kv (g t) e -> b (g kv) t e")  # fmt: skip
 exercise.mistake("The heads of your result aren't in the same order as those of the queries.",
                  "b kv (g t) e -> b (kv g) t e → b kv (g t) e -> b (g kv) t e")  # fmt: skip
-exercise.mistake("The rows of your mask aren't in the same order as the queries. Which new token does each row belong to?",
+exercise.mistake("The rows of your mask aren't in the same order as the queries. Which new token does each row "
+                 "belong to?",
                  "seen.repeat(group, 1) → seen.repeat_interleave(group, dim=0)")  # fmt: skip
-exercise.mistake("The scores aren't scaled. Divide them by √e before the softmax.", "attn_mask=seen → scale=1.0, attn_mask=seen")
+exercise.mistake(
+    "The scores aren't scaled. Divide them by √e before the softmax.",
+    "attn_mask=seen → scale=1.0, attn_mask=seen",
+)  # fmt: skip
 exercise.mistake("Divide the scores by √e, not by e.",
                  "attn_mask=seen → scale=1 / q.shape[-1], attn_mask=seen")  # fmt: skip
-exercise.mistake("Your code stores keys as values, and values as keys.", f"{STORE} → self.keys[:, :, start:end] = v\n        self.values[:, :, start:end] = k")
+exercise.mistake(
+    "Your code stores keys as values, and values as keys.",
+    f"{STORE} → self.keys[:, :, start:end] = v\n        self.values[:, :, start:end] = k",
+)  # fmt: skip
 exercise.mistake("Create the mask on the same device as the cache.", ", device=q.device).tril → ).tril")
 exercise.mistake("Your code never stores the values.", f"{STORE} → self.keys[:, :, start:end] = k")
 exercise.mistake("Your code never updates `self.length`. It has to grow with each call.", "self.length = end → pass")
 exercise.mistake("`self.length` counts tokens, not calls.", "self.length = end → self.length = start + 1")
 exercise.mistake("Your code raises no error if the new tokens don't all fit. Raise ValueError.", f"{CHECK} → if False")
-exercise.mistake("Your code raises an error too early. New tokens that fill the cache exactly still fit.", f"{CHECK} → if end >= self.keys.shape[2]")
-exercise.mistake("If the new tokens don't all fit, raise ValueError, not another error.", "raise ValueError → raise IndexError")
+exercise.mistake(
+    "Your code raises an error too early. New tokens that fill the cache exactly still fit.",
+    f"{CHECK} → if end >= self.keys.shape[2]",
+)  # fmt: skip
+exercise.mistake(
+    "If the new tokens don't all fit, raise ValueError, not another error.",
+    "raise ValueError → raise IndexError",
+)  # fmt: skip
 exercise.mistake("If the new tokens don't all fit, store none of them.",
                  f"{CHECK} → self.keys[:, :, start:end] = k[:, :, : self.keys.shape[2] - start]; self.values[:, :, start:end] = v[:, :, : self.keys.shape[2] - start]; self.length = min(end, self.keys.shape[2])\n        {CHECK}")  # fmt: skip
-exercise.mistake("Keys and values need two separate tensors. In your code, they share one.", "torch.zeros_like(self.keys) → self.keys")
+exercise.mistake(
+    "Keys and values need two separate tensors. In your code, they share one.",
+    "torch.zeros_like(self.keys) → self.keys",
+)  # fmt: skip
 exercise.mistake("Create both tensors with the dtype that the constructor gets.", "size, dtype=dtype, → size,")
 exercise.mistake("Create both tensors on the device that the constructor gets.", ", device=device) → )")
 exercise.mistake("The third dimension of both tensors is for the tokens, so its size has to be `capacity`.",
                  "torch.zeros(batch, kv_heads, capacity, size, → torch.zeros(batch, capacity, kv_heads, size,")  # fmt: skip
-exercise.mistake("Your code copies the stored keys for each query head that shares them. Arrange the queries instead, so that nothing is copied.",
+exercise.mistake("Your code copies the stored keys for each query head that shares them. Arrange the queries "
+                 "instead, so that nothing is copied.",
                  "grouped = rearrange(q, \"b (kv g) t e -> b kv (g t) e\", g=group) → grouped = q",
                  f"{SLICES} → keys, values = (x[:, :, :end].repeat_interleave(group, dim=1) for x in (self.keys, self.values))",
                  "seen.repeat(group, 1) → seen",

@@ -3,7 +3,9 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Work out two times, one for arithmetic and one for memory. Which of them determines how long the pass takes?")
+exercise = Exercise(
+    "Work out two times, one for arithmetic and one for memory. Which of them determines how long the pass takes?"
+)
 
 
 def model(weights=1_000, weight_bytes=2_000, layers=3, width=8, token_bytes=40):
@@ -74,31 +76,77 @@ exercise.requirement(
     hint="Section 4 gives the FLOPs of one new token. How many new tokens are there in the whole batch?",
 )
 
-exercise.mistake("Your code counts one FLOP per weight and token. A multiply-add is two FLOPs.", '2 * model["weights"] → model["weights"]')
+exercise.mistake(
+    "Your code counts one FLOP per weight and token. A multiply-add is two FLOPs.",
+    '2 * model["weights"] → model["weights"]',
+)  # fmt: skip
 exercise.mistake("Attention's FLOPs are missing. Each new token attends to the whole context.",
                  ' + 4 * model["layers"] * model["width"] * context → ')  # fmt: skip
-exercise.mistake("Attention multiplies twice: queries by keys, and attention weights by values. Your code counts one of the two.",
+exercise.mistake("Attention multiplies twice: queries by keys, and attention weights by values. Your code counts one "
+                 "of the two.",
                  '4 * model["layers"] → 2 * model["layers"]')  # fmt: skip
-exercise.mistake("Your code counts attention in a single layer. Count it in every layer.", '4 * model["layers"] * model["width"] → 4 * model["width"]')
-exercise.mistake("Your code leaves the width out of attention's FLOPs.", '4 * model["layers"] * model["width"] → 4 * model["layers"]')
-exercise.mistake("Each new token attends to the whole context, not only to the new tokens.", '* model["width"] * context → * model["width"] * new')
+exercise.mistake(
+    "Your code counts attention in a single layer. Count it in every layer.",
+    '4 * model["layers"] * model["width"] → 4 * model["width"]',
+)  # fmt: skip
+exercise.mistake(
+    "Your code leaves the width out of attention's FLOPs.",
+    '4 * model["layers"] * model["width"] → 4 * model["layers"]',
+)  # fmt: skip
+exercise.mistake(
+    "Each new token attends to the whole context, not only to the new tokens.",
+    '* model["width"] * context → * model["width"] * new',
+)  # fmt: skip
 exercise.mistake("Your code leaves out what the causal mask hides. By the usual convention, count that, too.",
                  '* model["width"] * context → * model["width"] * (context - (new - 1) / 2)')  # fmt: skip
-exercise.mistake("Your code counts one new token per sequence. Each sequence has `new` of them.", "batch * new * per_token → batch * per_token")
-exercise.mistake("Your code counts the new tokens of a single sequence. Count those of the whole batch.", "batch * new * per_token → new * per_token")
-exercise.mistake("Your code counts FLOPs for the whole context. Only the new tokens are processed.", "batch * new * per_token → batch * context * per_token")
+exercise.mistake(
+    "Your code counts one new token per sequence. Each sequence has `new` of them.",
+    "batch * new * per_token → batch * per_token",
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts the new tokens of a single sequence. Count those of the whole batch.",
+    "batch * new * per_token → new * per_token",
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts FLOPs for the whole context. Only the new tokens are processed.",
+    "batch * new * per_token → batch * context * per_token",
+)  # fmt: skip
 exercise.mistake("The weights are read once for all sequences, not once for each.",
                  'model["weight_bytes"] + batch * context → batch * model["weight_bytes"] + batch * context')  # fmt: skip
-exercise.mistake("The weights are read once for all new tokens, not once for each.", 'model["weight_bytes"] + batch → new * model["weight_bytes"] + batch')
-exercise.mistake("Your code counts a single cache. Each sequence has its own.", "batch * context * model → context * model")
-exercise.mistake("The cache holds the whole context, not only the new tokens.", "batch * context * model → batch * new * model")
-exercise.mistake("Your code counts only the weights. The caches have to be read as well.", ' + batch * context * model["token_bytes"] → ')
-exercise.mistake("Your code counts only the caches. The weights have to be read as well.", 'model["weight_bytes"] + batch → batch')
-exercise.mistake('"weights" is the number of weights. Their bytes are in "weight_bytes".', 'moved = model["weight_bytes"] → moved = model["weights"]')
+exercise.mistake(
+    "The weights are read once for all new tokens, not once for each.",
+    'model["weight_bytes"] + batch → new * model["weight_bytes"] + batch',
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts a single cache. Each sequence has its own.",
+    "batch * context * model → context * model",
+)  # fmt: skip
+exercise.mistake(
+    "The cache holds the whole context, not only the new tokens.",
+    "batch * context * model → batch * new * model",
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts only the weights. The caches have to be read as well.",
+    ' + batch * context * model["token_bytes"] → ',
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts only the caches. The weights have to be read as well.",
+    'model["weight_bytes"] + batch → batch',
+)  # fmt: skip
+exercise.mistake(
+    '"weights" is the number of weights. Their bytes are in "weight_bytes".',
+    'moved = model["weight_bytes"] → moved = model["weights"]',
+)  # fmt: skip
 exercise.mistake("Don't assume two bytes per weight. \"weight_bytes\" gives the bytes of all weights.",
                  'moved = model["weight_bytes"] → moved = 2 * model["weights"]')  # fmt: skip
-exercise.mistake("Arithmetic and memory work at the same time. Don't add their times.", "max(flops / peak, moved / bandwidth) → flops / peak + moved / bandwidth")
-exercise.mistake("Your result is the time of the faster of the two. The slower one determines how long the pass takes.", "max(flops / peak → min(flops / peak")
+exercise.mistake(
+    "Arithmetic and memory work at the same time. Don't add their times.",
+    "max(flops / peak, moved / bandwidth) → flops / peak + moved / bandwidth",
+)  # fmt: skip
+exercise.mistake(
+    "Your result is the time of the faster of the two. The slower one determines how long the pass takes.",
+    "max(flops / peak → min(flops / peak",
+)  # fmt: skip
 exercise.mistake("The number of new tokens doesn't tell you whether a pass is compute-bound. Compare the two times.",
                  "max(flops / peak, moved / bandwidth) → flops / peak if new > 1 else moved / bandwidth")  # fmt: skip
 

@@ -3,7 +3,9 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("What do you pass to the model in the first call, and what in the later ones? How much room do the caches need?")
+exercise = Exercise(
+    "What do you pass to the model in the first call, and what in the later ones? How much room do the caches need?"
+)
 
 
 def write(student, ids, count, seed=0):
@@ -60,7 +62,11 @@ def write(student, ids, count, seed=0):
 
 
 WRITTEN = ("result", "ids afterward")
-CALLS = ("ids passed to the model, call by call", "the calls are recorded for a backward pass", "gradient recording is on afterward")
+CALLS = (
+    "ids passed to the model, call by call",
+    "the calls are recorded for a backward pass",
+    "gradient recording is on afterward",
+)
 ROOM = ("batch and capacity of the caches",)
 
 
@@ -104,13 +110,15 @@ exercise.requirement(
     hint="The logits at the last position predict the next token.",
 )
 exercise.requirement(
-    "the model processes the prompt in one call, then each new token alone, except the last; nothing is recorded for a backward pass",
+    "the model processes the prompt in one call, then each new token alone, except the last; nothing is recorded for "
+    "a backward pass",
     points=0.75,
     probe=write,
     rules=only(*CALLS),
     visible=[
         given(ids([1, 4, 2]), 3, says=f"the ids passed to the model: [[1, 4, 2]] continued by 3 tokens, {A_MODEL}"),
-        given(ids([1, 4], [0, 6]), 2, says=f"the ids passed to the model: [[1, 4], [0, 6]] continued by 2 tokens, {A_MODEL}"),
+        given(ids([1, 4], [0, 6]), 2,
+              says=f"the ids passed to the model: [[1, 4], [0, 6]] continued by 2 tokens, {A_MODEL}"),
         given(ids([1, 4]), 0, says=f"the ids passed to the model: [[1, 4]] continued by 0 tokens, {A_MODEL}"),
     ],
     edges={**rare, "nothing to write": given(ids([5], [6]), 0)},
@@ -135,24 +143,45 @@ room = "ids.shape[1] + count - 1"
 step = "model(new, caches)[:, -1].argmax(dim=-1, keepdim=True)"
 exercise.mistake("Use the logits at the last position, not those at the first.", "[:, -1] → [:, 0]")
 exercise.mistake("Greedy decoding takes the token with the largest logit, not the smallest.", "argmax → argmin")
-exercise.mistake("Your code doesn't pass the caches, so the model processes the whole text in each call.", "model(new, caches) → model(ids)")
+exercise.mistake(
+    "Your code doesn't pass the caches, so the model processes the whole text in each call.",
+    "model(new, caches) → model(ids)",
+)  # fmt: skip
 exercise.mistake("Don't pass tokens that are already in the cache. Pass only the new ones.",
                  "model(new, caches) → model(ids, caches)")  # fmt: skip
 exercise.mistake("Your code makes new, empty caches in each call. Make them once.",
                  "new = model(new, caches) → new = model(new, model.new_caches(len(ids), ids.shape[1] + count - 1))")  # fmt: skip
-exercise.mistake("The caches need no room for the last new token, because it isn't processed.", f"{room} → ids.shape[1] + count")
+exercise.mistake(
+    "The caches need no room for the last new token, because it isn't processed.",
+    f"{room} → ids.shape[1] + count",
+)  # fmt: skip
 exercise.mistake("The caches need room for the prompt, too.", f"{room} → count")
 exercise.mistake("The caches need room for the new tokens, too.", f"{room} → ids.shape[1]")
 exercise.mistake("Ask for exactly as much room as you need, not for a large fixed number of tokens.", f"{room} → 1_024")
 exercise.mistake("Make the caches for all rows, not for one.", "len(ids) → 1")
-exercise.mistake("The batch size is the number of rows in `ids`, not the number of columns.", "new_caches(len(ids) → new_caches(ids.shape[1]")
-exercise.mistake("Return the prompt as well, followed by the new ids.", "    return ids → return ids[:, ids.shape[1] - count :]")
+exercise.mistake(
+    "The batch size is the number of rows in `ids`, not the number of columns.",
+    "new_caches(len(ids) → new_caches(ids.shape[1]",
+)  # fmt: skip
+exercise.mistake(
+    "Return the prompt as well, followed by the new ids.",
+    "    return ids → return ids[:, ids.shape[1] - count :]",
+)  # fmt: skip
 exercise.mistake("Your result has one token too many.", "range(count) → range(count + 1)", f"{room} → ids.shape[1] + count")
 exercise.mistake("Your code stops one token early.", "range(count) → range(count - 1)")
-exercise.mistake("Put the new ids after the old ones, not before.", "torch.cat([ids, new], dim=1) → torch.cat([new, ids], dim=1)")
+exercise.mistake(
+    "Put the new ids after the old ones, not before.",
+    "torch.cat([ids, new], dim=1) → torch.cat([new, ids], dim=1)",
+)  # fmt: skip
 exercise.mistake("Choose the next token for each row separately.", f"{step} → {step}[:1].expand(len(ids), 1)")
-exercise.mistake("Your code records every call for a backward pass, so the memory fills up. Switch recording off.", "with torch.no_grad(): → if True:")
-exercise.mistake("Gradient recording is still off after your function has returned. Switch it off only while the function runs.", "with torch.no_grad(): → torch.set_grad_enabled(False)\n    if True:")
+exercise.mistake(
+    "Your code records every call for a backward pass, so the memory fills up. Switch recording off.",
+    "with torch.no_grad(): → if True:",
+)  # fmt: skip
+exercise.mistake(
+    "Gradient recording is still off after your function has returned. Switch it off only while the function runs.",
+    "with torch.no_grad(): → torch.set_grad_enabled(False)\n    if True:",
+)  # fmt: skip
 exercise.mistake("Your code processes the last new token as well, although nothing follows it.",
                  f"{room} → ids.shape[1] + count",
                  "    return ids → if count:\n        model(new, caches).detach()\n    return ids")  # fmt: skip

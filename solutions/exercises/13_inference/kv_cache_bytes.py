@@ -72,21 +72,60 @@ exercise.requirement(
 times = "layers * batch * context * number_bytes * numbers"
 both = "Your code counts one vector for each key-value head. There are two, a key and a value."
 exercise.mistake(both, "2 * heads * size → heads * size", "2 * kv_heads * size → kv_heads * size", "2 * size → size")
-exercise.mistake("In multi-head attention, each head keeps two vectors, a key and a value. Your code counts one.", "2 * heads * size → heads * size")
-exercise.mistake("In grouped-query attention, each key-value head keeps two vectors, a key and a value. Your code counts one.", "2 * kv_heads * size → kv_heads * size")
-exercise.mistake("In multi-query attention, the shared head keeps two vectors, a key and a value. Your code counts one.", "= 2 * size → = size")
-exercise.mistake("Count the latent vector once. Keys and values are both computed from it.", "sum(latent) → 2 * sum(latent)")
-exercise.mistake("Your code leaves out the vector that encodes the position. It's kept as well.", "sum(latent) → latent[0]")
-exercise.mistake("Count the vector that encodes the position once. All heads share it.", "sum(latent) → latent[0] + heads * latent[1]")
-exercise.mistake("Count the latent vectors once, not once per head. All heads share them.", "sum(latent) → heads * sum(latent)")
-exercise.mistake("Your code counts a single layer. Every layer has its own cache.", f"{times} → batch * context * number_bytes * numbers")
-exercise.mistake("Your code counts a single sequence. Every sequence in the batch has its own cache.", f"{times} → layers * context * number_bytes * numbers")
-exercise.mistake("Your code counts a single token. The cache keeps every token of the context.", f"{times} → layers * batch * number_bytes * numbers")
-exercise.mistake("Your result is a number of elements. Convert it to bytes.", f"{times} → layers * batch * context * numbers")
-exercise.mistake("In grouped-query attention, count the key-value heads, not the query heads.", "2 * kv_heads * size → 2 * heads * size")
+exercise.mistake(
+    "In multi-head attention, each head keeps two vectors, a key and a value. Your code counts one.",
+    "2 * heads * size → heads * size",
+)  # fmt: skip
+exercise.mistake(
+    "In grouped-query attention, each key-value head keeps two vectors, a key and a value. Your code counts one.",
+    "2 * kv_heads * size → kv_heads * size",
+)  # fmt: skip
+exercise.mistake(
+    "In multi-query attention, the shared head keeps two vectors, a key and a value. Your code counts one.",
+    "= 2 * size → = size",
+)  # fmt: skip
+exercise.mistake(
+    "Count the latent vector once. Keys and values are both computed from it.",
+    "sum(latent) → 2 * sum(latent)",
+)  # fmt: skip
+exercise.mistake(
+    "Your code leaves out the vector that encodes the position. It's kept as well.",
+    "sum(latent) → latent[0]",
+)  # fmt: skip
+exercise.mistake(
+    "Count the vector that encodes the position once. All heads share it.",
+    "sum(latent) → latent[0] + heads * latent[1]",
+)  # fmt: skip
+exercise.mistake(
+    "Count the latent vectors once, not once per head. All heads share them.",
+    "sum(latent) → heads * sum(latent)",
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts a single layer. Every layer has its own cache.",
+    f"{times} → batch * context * number_bytes * numbers",
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts a single sequence. Every sequence in the batch has its own cache.",
+    f"{times} → layers * context * number_bytes * numbers",
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts a single token. The cache keeps every token of the context.",
+    f"{times} → layers * batch * number_bytes * numbers",
+)  # fmt: skip
+exercise.mistake(
+    "Your result is a number of elements. Convert it to bytes.",
+    f"{times} → layers * batch * context * numbers",
+)  # fmt: skip
+exercise.mistake(
+    "In grouped-query attention, count the key-value heads, not the query heads.",
+    "2 * kv_heads * size → 2 * heads * size",
+)  # fmt: skip
 exercise.mistake("`kv_heads` is the number of key-value heads, not the number of query heads that share one.",
                  "2 * kv_heads * size → 2 * (heads // kv_heads) * size")  # fmt: skip
-exercise.mistake("In multi-query attention, all query heads share a single key and a single value.", "= 2 * size → = 2 * heads * size")
+exercise.mistake(
+    "In multi-query attention, all query heads share a single key and a single value.",
+    "= 2 * size → = 2 * heads * size",
+)  # fmt: skip
 exercise.mistake("Multi-query attention has a single key-value head, whatever `kv_heads` is.",
                  "= 2 * size → = 2 * kv_heads * size")  # fmt: skip
 exercise.mistake("In multi-head attention, every query head has its own keys and values, whatever `kv_heads` is.",

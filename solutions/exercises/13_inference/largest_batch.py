@@ -3,7 +3,9 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Memory, arithmetic and bandwidth each limit the batch. How many sequences does each of them allow?")
+exercise = Exercise(
+    "Memory, arithmetic and bandwidth each limit the batch. How many sequences does each of them allow?"
+)
 
 INF = float("inf")
 
@@ -89,22 +91,52 @@ exercise.requirement(
 )
 
 negative = "If the weights alone take too long, return 0, not a negative number."
-exercise.mistake("Your code leaves out the memory. All caches have to fit into `room` bytes.", "by_memory = room // cache → by_memory = 10**40")
-exercise.mistake("Your code leaves out the bandwidth. Weights and caches have to be read in time.", "min(by_memory, by_arithmetic, by_bandwidth) → min(by_memory, by_arithmetic)")
-exercise.mistake("Your code leaves out the arithmetic. The FLOPs of a step have to be computed in time.", "min(by_memory, by_arithmetic, by_bandwidth) → min(by_memory, by_bandwidth)")
-exercise.mistake("Your result is the largest of the three limits. All of them apply, so return the smallest.", "math.floor(min(by_memory → math.floor(max(by_memory")
+exercise.mistake(
+    "Your code leaves out the memory. All caches have to fit into `room` bytes.",
+    "by_memory = room // cache → by_memory = 10**40",
+)  # fmt: skip
+exercise.mistake(
+    "Your code leaves out the bandwidth. Weights and caches have to be read in time.",
+    "min(by_memory, by_arithmetic, by_bandwidth) → min(by_memory, by_arithmetic)",
+)  # fmt: skip
+exercise.mistake(
+    "Your code leaves out the arithmetic. The FLOPs of a step have to be computed in time.",
+    "min(by_memory, by_arithmetic, by_bandwidth) → min(by_memory, by_bandwidth)",
+)  # fmt: skip
+exercise.mistake(
+    "Your result is the largest of the three limits. All of them apply, so return the smallest.",
+    "math.floor(min(by_memory → math.floor(max(by_memory",
+)  # fmt: skip
 exercise.mistake(negative, "max(0, math.floor(min(by_memory, by_arithmetic, by_bandwidth))) → math.floor(min(by_memory, by_arithmetic, by_bandwidth))")
 exercise.mistake("If even one sequence is too many, return 0.", "max(0, → max(1, ")
 exercise.mistake("A cache that fits only partly doesn't count. Round down.", "room // cache → -(-room // cache)")
 exercise.mistake("Caches that take exactly `room` bytes still fit.", "room // cache → max(room - 1, 0) // cache")
-exercise.mistake("Your code leaves out the weights. They have to be read in the same time as the caches.", '(seconds * bandwidth - model["weight_bytes"]) → (seconds * bandwidth)')
-exercise.mistake("`room` is what the weights leave free. Don't subtract their bytes again.", 'room // cache → (room - model["weight_bytes"]) // cache')
-exercise.mistake("Your code counts the cache of a single token. Each sequence has `context` tokens.", 'cache = context * model["token_bytes"] → cache = model["token_bytes"]')
-exercise.mistake('"weights" is the number of weights. Their bytes are in "weight_bytes".', 'bandwidth - model["weight_bytes"] → bandwidth - model["weights"]')
+exercise.mistake(
+    "Your code leaves out the weights. They have to be read in the same time as the caches.",
+    '(seconds * bandwidth - model["weight_bytes"]) → (seconds * bandwidth)',
+)  # fmt: skip
+exercise.mistake(
+    "`room` is what the weights leave free. Don't subtract their bytes again.",
+    'room // cache → (room - model["weight_bytes"]) // cache',
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts the cache of a single token. Each sequence has `context` tokens.",
+    'cache = context * model["token_bytes"] → cache = model["token_bytes"]',
+)  # fmt: skip
+exercise.mistake(
+    '"weights" is the number of weights. Their bytes are in "weight_bytes".',
+    'bandwidth - model["weight_bytes"] → bandwidth - model["weights"]',
+)  # fmt: skip
 exercise.mistake("Your code processes the whole context again. In a decode step, each sequence has only one new token.",
                  "seconds * peak / flops → seconds * peak / flops / context")  # fmt: skip
-exercise.mistake("Attention's FLOPs are missing. Each new token attends to the whole context.", ' + 4 * model["layers"] * model["width"] * context → ')
-exercise.mistake("Your code counts one FLOP per weight. A multiply-add is two FLOPs.", 'flops = 2 * model["weights"] → flops = model["weights"]')
+exercise.mistake(
+    "Attention's FLOPs are missing. Each new token attends to the whole context.",
+    ' + 4 * model["layers"] * model["width"] * context → ',
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts one FLOP per weight. A multiply-add is two FLOPs.",
+    'flops = 2 * model["weights"] → flops = model["weights"]',
+)  # fmt: skip
 exercise.mistake("Your code rounds up, so the last sequence is too many. Round down.", "math.floor(min → math.ceil(min")
 exercise.mistake("Memory and arithmetic work at the same time. Each may take all of `seconds`.",
                  "by_bandwidth = → by_bandwidth = (seconds - model[\"weight_bytes\"] / bandwidth) / (cache / bandwidth + flops / peak) if peak < math.inf and bandwidth < math.inf else")  # fmt: skip
