@@ -273,8 +273,14 @@ exercise.mistake("PyTorch doesn't look into a plain list, so the layers in it ar
 exercise.mistake("This is one layer, used several times. Create num_layers separate ones.",
                  f"{many} → nn.ModuleList([Linear(dim, dim)] * num_layers)")  # fmt: skip
 exercise.mistake("With weights of std 1, the outputs have a std of √d_in. Divide the weights by √d_in.", f"{new} → torch.randn(d_in, d_out)")
-exercise.mistake("You divided by d_in: divide by its square root.", f"{new} → torch.randn(d_in, d_out) / d_in")
-exercise.mistake("Your std is for d_out: each output is a sum over d_in terms.", f"{new} → torch.randn(d_in, d_out) / math.sqrt(d_out)")
+exercise.mistake(
+    "Your code divides by d_in. Divide by its square root instead.",
+    f"{new} → torch.randn(d_in, d_out) / d_in",
+)  # fmt: skip
+exercise.mistake(
+    "Your std depends on d_out. Each output is a sum over d_in terms.",
+    f"{new} → torch.randn(d_in, d_out) / math.sqrt(d_out)",
+)  # fmt: skip
 exercise.mistake("This is Kaiming's std, whose factor of 2 compensates for a ReLU. This model has no ReLU.", f"{new} → torch.randn(d_in, d_out) * math.sqrt(2 / d_in)")
 exercise.mistake("This is Glorot's std; the exercise asks for LeCun's.", f"{new} → torch.randn(d_in, d_out) * math.sqrt(2 / (d_in + d_out))")
 exercise.mistake("This is nn.Linear's default, a uniform distribution whose std is too small by a factor of √3.",
@@ -309,7 +315,7 @@ exercise.mistake("Apply every layer, including the last one.", "for layer in sel
 exercise.mistake("`.data` cuts the graph: no gradient reaches the weight.", "x @ self.weight → x @ self.weight.data")
 exercise.mistake("`detach()` cuts the graph: no gradient reaches the layers before it.", "x = layer(x) → x = layer(x.detach())")
 exercise.mistake("Compute in the dtype of the weights, even if that isn't float32.", "x @ self.weight → x.float() @ self.weight.float()")
-exercise.mistake("A checkpoint contains a module with two names twice.",
+exercise.mistake("A module with two names appears twice in a checkpoint. Give it only one name.",
                  "self.final = Linear(dim, 1) → self.final = Linear(dim, 1)\n        self.every = nn.ModuleList([*self.layers, self.final])")  # fmt: skip
 
 # %% wrong: keeps the weights as buffers

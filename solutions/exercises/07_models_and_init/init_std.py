@@ -57,7 +57,7 @@ exercise.requirement(
         **{f"{kind!r} is known": given(kind, 2, 3) for kind in KINDS},
     },
     domain=st.builds(given, any_of(*KINDS, "he", "GLOROT", "orthogonal") | st.text(max_size=6), fans, fans),
-    hint="Raise a ValueError for any kind other than these three.",
+    hint="What should happen with a kind that isn't one of the three in the statement?",
 )
 
 variance = "Your result is the variance. The standard deviation is its square root."

@@ -76,7 +76,7 @@ exercise.requirement(
     domain=models(("parameter", "frozen"), ("frozen",), dtypes=FLOATS),
 )
 exercise.requirement(
-    "frozen parameters count too, and so do buffers, whether they're saved or not",
+    "parameters count whether they're trained or frozen, and buffers count whether they're saved or not",
     points=0.5,
     probe=weigh,
     visible=[
@@ -159,8 +159,11 @@ both = "[*model.parameters(), *model.buffers()]"
 exercise.mistake("Buffers take memory, too.", f"{both} → list(model.parameters())")
 exercise.mistake("Parameters take memory, too, not only buffers.", f"{both} → list(model.buffers())")
 exercise.mistake("Not every number takes four bytes: it depends on the dtype.", "t.element_size() → 4")
-exercise.mistake("Your code counts numbers; the exercise asks for bytes.", "t.numel() * t.element_size() → t.numel()")
-exercise.mistake("Your code adds up the sizes of single elements: each tensor has many.", "t.numel() * t.element_size() → t.element_size()")
+exercise.mistake("Your code counts elements. The exercise asks for bytes.", "t.numel() * t.element_size() → t.numel()")
+exercise.mistake(
+    "Your code adds up the sizes of single elements. Each tensor has many of them.",
+    "t.numel() * t.element_size() → t.element_size()",
+)  # fmt: skip
 exercise.mistake(
     "Your result is in bits. Return bytes.",
     "t.numel() * t.element_size() → 8 * t.numel() * t.element_size()",
@@ -177,7 +180,7 @@ exercise.mistake(
 exercise.mistake(saved, f"{both} → list(model.state_dict().values())")
 exercise.mistake(saved,
                  f"{both} → [*model.parameters(), *(b for n, b in model.named_buffers() if n in model.state_dict())]")  # fmt: skip
-exercise.mistake("On the meta device each address is 0, so it doesn't show which tensors are the same.",
+exercise.mistake("On the meta device every address is 0, so addresses don't show which tensors are the same.",
                  "for t in tensors → for t in {(t.data_ptr(), t.shape): t for t in tensors}.values()")  # fmt: skip
 exercise.mistake("Two tensors of the same shape are still two.", "for t in tensors → for t in {t.shape: t for t in tensors}.values()")
 exercise.mistake("On the meta device a tensor has no storage to measure: count from its shape and dtype.",

@@ -207,7 +207,8 @@ exercise.mistake(
     "Some numbers are beyond ±3 · std. Redraw those beyond three standard deviations, not those beyond the value 3.",
     f"{body} → ",
 )  # fmt: skip
-exercise.mistake("Some numbers are beyond ±3 · std. Redraw those beyond three standard deviations, not those beyond the value 3.",
+exercise.mistake("Some numbers are beyond ±3 · std. Redraw those beyond three standard deviations, not those beyond "
+                 "the value 3.",
                  f"{first} → torch.randn(shape, generator=generator) * std",
                  f"{more} → {more} * std", "return numbers * std → return numbers")  # fmt: skip
 exercise.mistake("Many numbers lie exactly at ±3 · std, because clamping moves the tails there. Redraw them instead.",

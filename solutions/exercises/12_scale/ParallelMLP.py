@@ -5,8 +5,7 @@ from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import tensors
 
 exercise = Exercise(
-    "Each rank holds rows of `up` and columns of `down`. Which of the values that it computes are only one term of a "
-    "sum?"
+    "Each rank holds rows of `up` and columns of `down`. Which of its results are only terms of a sum?"
 )
 
 
@@ -174,7 +173,7 @@ exercise.requirement(
          "another sum.",
 )
 exercise.requirement(
-    "each rank keeps its slices of up and down as copies with their own storage, and the whole bias",
+    "each rank keeps the whole bias, and its slices of up and down as copies with their own storage",
     points=0.5,
     probe=parameters,
     visible=shown("the layer's parameters, and the bytes of storage of all its tensors"),

@@ -177,8 +177,7 @@ exercise.requirement(
     visible=[given(*both.args, says=f"{says}"), given(*three.args, says=f"{says_three}")],
     edges=edges(),
     domain=runs(),
-    hint="Write the new numbers into the existing parameters. Only read their gradients, because these belong to the "
-         "caller.",
+    hint="Write the new numbers into the existing parameters. Only read their gradients: those belong to the caller.",
 )
 exercise.requirement(
     "in a step, a rank sends no more than a ring sends for an all_reduce of the vector",

@@ -86,7 +86,7 @@ exercise.requirement(
     visible=[given("expert", SMALL, 4, 100), given("expert", model(900, 900, 7, 10, 1), 5, 10), given("expert", SMALL, 1, 100)],
     edges=rare("expert"),
     domain=domain("expert"),
-    hint="In an all-to-all, a card keeps one of its n parts. How many numbers does each token put into it?",
+    hint="In an all-to-all, a card keeps one of its n parts. How many numbers does each token contribute?",
 )
 exercise.requirement(
     "needed_bandwidth: sending takes exactly as long as the computation in the table's last column",
