@@ -193,7 +193,7 @@ def _drawn(panel: Panel, found: Plan, card: str) -> Drawing:
             place, y + 11, words, anchor="start" if place > t(seconds) else "end", key=f"s {what}", bold=what == longest
         )
         if panel.narrow:
-            drawing.text(left + 5, y - 2, what, size=11, key=f"n {what}")
+            drawing.text(left + 5, y - 4, what, size=11, key=f"n {what}")
         else:
             drawing.text(left + label - 8, y + 11, what, anchor="end", key=f"n {what}")
     return drawing

@@ -224,7 +224,7 @@ IN_FIREFOX = ["02_dtypes", "08_optimizers", "12_scale"]
 EXPLORED = [path.stem for path in source.lectures(project.SOLUTIONS) if ".explore(" in path.read_text(encoding="utf-8")]
 
 
-def test_a_page_takes_less_than_a_megabyte_until_an_explorer_is_touched(
+def test_a_page_fits_a_phone_and_takes_less_than_a_megabyte_until_an_explorer_is_touched(
     site: Path, pages: dict[Path, BeautifulSoup], address: str, browser: Browser
 ) -> None:
     """As a server such as GitHub Pages sends it, with text compressed; on a phone, where drawings are narrow."""
@@ -238,6 +238,8 @@ def test_a_page_takes_less_than_a_megabyte_until_an_explorer_is_touched(
             page.wait_for_timeout(200)  # what asks by itself asks now
             drawn = page.locator(".course-explorer svg").first.get_attribute("viewBox") or ""
             assert drawn.split()[2] == "380", f"{path.name}: drawn for another width"
+        over = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert over <= 0, f"{path.name} is {over} pixels wider than a phone"
         assert not [url for url in came if "pyodide" in url or "worker" in url], path.name
         sent = 0
         for url, response in list(came.items()):
