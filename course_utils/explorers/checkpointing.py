@@ -79,7 +79,9 @@ def show(panel: Panel, *, first: dict[str, float]) -> Picture:
             drawing.text(x(free[0][0]), free[0][1], label, look="quiet clear", key=f"{label} text")
     late = x(best) > (left + right) / 2
     at = x(best) - 5 if late else x(best) + 5
-    drawing.text(at, y.start - 6, f"best: {_time(best)}", anchor="end" if late else "start", look="ink clear", key="best text")
+    drawing.text(
+        at, y.start - 6, f"best: {_time(best)}", anchor="end" if late else "start", look="ink clear", key="best text"
+    )
     drawing.handle(
         x(interval), y(total), sets="point", within=(left, 0, right, _HEIGHT), label="drag to another interval"
     )

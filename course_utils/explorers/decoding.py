@@ -84,8 +84,8 @@ def show(panel: Panel, *, first: Mapping[str, Any]) -> Picture:
         drawing.line(free, "context", width=1.5, dashes="3 4", key="free")
     label = BATCHES[-3] if panel.narrow else BATCHES[-2]
     drawing.text(
-        x(label), max(y(label / alone) - 8, y.end + 12), "if more sequences cost nothing", anchor="end", look="quiet",
-        key="free text",
+        x(label), max(y(label / alone) - 8, y.end + 12), "if more sequences cost nothing", anchor="end",
+        look="quiet clear", key="free text",
     )  # fmt: skip
     reached = curve(x, y, [(b, b / seconds(b)) for b in BATCHES])
     if reached:

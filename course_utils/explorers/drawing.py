@@ -318,7 +318,7 @@ def curve(x: Axis, y: Axis, points: Iterable[tuple[float, float]]) -> list[tuple
         if first > last or (y0 == y1 and not top <= y0 <= bottom):
             continue
         for share in (first, last):
-            place = x0 + share * (x1 - x0), y0 + share * (y1 - y0)
+            place = (x1, y1) if share == 1 else (x0 + share * (x1 - x0), y0 + share * (y1 - y0))
             if not found or math.dist(found[-1], place) > 1e-6:
                 found.append(place)
     return found

@@ -64,7 +64,9 @@ def show(
     height = 320.0 if not panel.narrow else 300.0
     x = Axis(0.01, 1e5, left, right, log=True)
     # As low as a slow machine's memory and measurements: what's drawn at the edge instead would be untrue.
-    least = min([1e9, *(reached for *_, reached in measured if reached > 0), *(x.low * rate for _, rate in cards.values())])
+    least = min(
+        [1e9, *(reached for *_, reached in measured if reached > 0), *(x.low * rate for _, rate in cards.values())]
+    )
     y = Axis(10.0 ** math.floor(math.log10(least)), 1e16, height - 44, 22, log=True)
     if place:
         # k and n stay: the intensity that the hand asks for says how large m has to be.
@@ -102,7 +104,7 @@ def show(
         drawing.circle(across, down, 5, "measured edged", tip=f"{label}: {readable(reached, 'FLOP/s')} measured")
     grid = [left + (right - left) * i / 80 for i in range(81)]
     roof = [(across, y(min(peak, x.value(across) * bandwidth))) for across in grid]
-    avoid = [(px - r, py - r, px + r, py + r) for places, r in ((dots, 6), (roof, 9)) for px, py in places]
+    avoid = [(px - r, py - r, px + r, py + r) for places, r in ((dots, 8), (roof, 9)) for px, py in places]
     for (label, *_), (across, down) in zip(measured, dots, strict=True):
         drawing.label(across, down, label, within=(left + 3, y.end, right, y.start - 2), avoid=avoid)
     drawing.handle(

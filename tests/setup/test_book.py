@@ -281,6 +281,36 @@ def test_an_explorer_in_the_book_says_what_python_says_here(
 
 
 @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is needed to fetch Pyodide")
+@pytest.mark.parametrize("width", [1100, 400])
+def test_an_error_stands_below_its_control_and_moves_nothing_from_under_the_hand(
+    width: int, site: Path, address: str, browser: Browser
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 700})
+    page.goto(f"{address}/{lecture_page(site, '03_strides_and_views').relative_to(site).as_posix()}")
+    root = page.locator("figure.course-explorer", has=page.locator("input[name='stride 1']"))
+    control, said = root.locator("input[name='stride 1']"), root.locator(".course-problem:not(:empty)")
+    control.scroll_into_view_if_needed()
+    finding = root.locator(".course-finding").inner_text()
+    before = control.bounding_box()
+    assert before is not None
+    page.mouse.move(before["x"] + before["width"] / 3, before["y"] + before["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(before["x"] + before["width"] - 1, before["y"] + before["height"] / 2, steps=3)
+    said.wait_for(timeout=explorers.WAIT)
+    assert control.bounding_box() == before
+    page.mouse.up()
+    below = said.bounding_box()
+    assert below is not None
+    assert 0 <= below["y"] - before["y"] - before["height"] < 10 and control.get_attribute("aria-invalid") == "true"
+    faded = root.locator(".course-stale")
+    assert faded.count() == 3 and faded.last.inner_text() == finding, "title, drawing and finding belong together"
+    page.keyboard.press("Home")
+    said.wait_for(state="detached")
+    assert faded.count() == 0
+    page.close()
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is needed to fetch Pyodide")
 @pytest.mark.skipif(firefox.PROGRAM is None, reason="no Firefox here; `apt install firefox-esr` brings one")
 def test_firefox_says_what_python_says_here(site: Path, address: str, tmp_path: Path) -> None:
     """On the pages that have every kind of control: by keyboard, since that's where browsers differ most."""

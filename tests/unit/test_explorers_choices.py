@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from course_utils.cards import ACCELERATORS
@@ -46,6 +48,16 @@ def test_dragging_chooses_the_interval_below_the_hand() -> None:
     explorer = checkpointing.explore()
     frame = explorer.frame({**explorer.frame()["state"], "point": "52.0 100.0"}, "point")
     assert frame["state"]["interval"] == "1 min"
+
+
+@pytest.mark.parametrize("model", ["GPT-2 small", "PaLM 540B"])
+def test_what_is_off_the_axis_of_tokens_is_not_drawn_along_its_edge(model: str) -> None:
+    frame = decoding.explore().frame({"model": model, "card": "GB300", "cards": "8", "context": "256"})
+    for key in ("free", "rate"):
+        path = re.search(rf'd="M([^"]+)"[^>]*data-key="{key}"', frame["svg"])
+        assert path
+        heights = [float(each.split()[1]) for each in path[1].split(" L")]
+        assert heights == sorted(heights, reverse=True) and len(heights) - len(set(heights)) <= 1, (key, heights)
 
 
 def test_throughput_is_the_planners() -> None:
