@@ -98,6 +98,8 @@ def _serve(panel: Panel, model: Transformer, name: str, card: str) -> Plan:
 
 def _amount(panel: Panel, name: str, default: str, label: str) -> float:
     text = panel.text(name, default, label=label)
+    if panel.moved == "task" and name in ("cards", "batch"):  # both tasks ask for these, and mean something else
+        panel.put(name, text := default)
     try:
         return parse(text, "")
     except ValueError as error:

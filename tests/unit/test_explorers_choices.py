@@ -77,6 +77,15 @@ def test_a_plan_has_all_lines_of_the_command_with_their_sources() -> None:
     assert frame["lines"].count("<tr>") > 25 and 'href="https://arxiv.org/abs/1910.02054"' in frame["lines"]
 
 
+def test_who_turns_to_serving_begins_with_a_plan_that_is_possible() -> None:
+    explorer = planner.explore()
+    trained = explorer.frame({"cards": "2048"})["state"]
+    served = explorer.frame({**trained, "task": "serve"}, "task")
+    assert not served["problem"] and served["state"]["cards"] == "1"
+    kept = explorer.frame({**served["state"], "cards": "4"}, "cards")["state"]
+    assert explorer.frame(kept)["state"]["cards"] == "4", "an address that was sent says the same"
+
+
 @pytest.mark.parametrize(
     ("state", "at"),
     [
