@@ -66,6 +66,6 @@ def test_the_first_step_is_drawn_in_its_direction_wherever_it_starts_and_ends(ra
     svg = valley.explore().frame({"rate": rate, "x": "2.4", "y": y}, "", width)["svg"]
     found = re.search(r'd="M([^"]+)"[^>]*data-key="path"', svg)
     assert found
-    (x0, y0), (x1, y1) = ([float(each) for each in pair.split()] for pair in found[1].split(" L")[:2])
+    x0, y0, x1, y1 = map(float, re.findall(r"-?[\d.]+", found[1])[:4])
     _, (x, height) = valley.walk("SGD", (2.4, float(y)), float(rate), 15, 0, 1)
     assert math.atan2(y1 - y0, x1 - x0) == pytest.approx(math.atan2(float(y) - height, x - 2.4), abs=0.01)
