@@ -824,7 +824,7 @@ For counting, use `parameters()`: it returns each *tensor* once, however many na
 update it only once. `named_parameters()` does the same and adds the first of its names. There's a `buffers()` and a
 `named_buffers()`, too. `state_dict()` lists each *name*. (On disk, `torch.save` writes the storage once.)
 
-### Exercise 7.4 · What a model consists of &nbsp; ★★☆ &nbsp; essential &nbsp; 12 minutes
+### Exercise 7.4 · What a model consists of &nbsp; ★★☆ &nbsp; 12 minutes
 
 Write `inventory(model, parts)`, which counts a model's numbers part by part. `parts` is a dict that says which words
 belong to which part, such as `{"attention": ["q", "k", "v"], "norms": ["norm"]}`. The words of a name are what its dots
