@@ -892,11 +892,11 @@ alone would give it, however bad the draft model is. Here's a rule that achieves
 A token that had probability $q$ in the draft model and has probability $p$ in the target is kept with probability
 $\min(1, p/q)$: always if the target likes it at least as much as the draft does, half of the time if it likes it half
 as much. The first guess that isn't kept is replaced by another token. The guesses after it are dropped without looking,
-because they continue a text that no longer exists. The next round starts behind the replacement.
+because they continue a text that no longer exists. The next round starts after the replacement.
 
 From which probabilities should the replacement be drawn? Not from the target's own, as you'll see. Work it out:
 
-### Exercise 13.6 · What to keep, and how to replace the rest (optional) &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 13.6 · Keep a guess, or replace it (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `verify(draft, target, tokens, uniforms)`, which decides what becomes of the $k \ge 1$ guesses in `tokens`. Guess
 number $i$ (from 0) was drawn from the probabilities `draft[i]`, and `target[i]` are the target's probabilities at the
