@@ -200,20 +200,19 @@ def name_mistake(check: Check, tried: Sequence[Tried]) -> int | None:
 
     Preferably it's one that leads to the same outcome in every case, including those that pass. Otherwise, since there
     may be two mistakes at once, it's the one that explains most of the failing cases, provided that it explains at
-    least half of them and wouldn't fail any that passes. Of several that explain equally many, it's the one that alone
-    would fail the fewest cases: it has the fewest left to explain. The first case alone would often name the wrong one,
-    since two mistakes may agree there.
+    least half of them and wouldn't fail any that passes. The first case alone would often name the wrong one, since two
+    mistakes may agree there.
     """
     failing = [each for each in tried if _difference(each) is not None]
-    best, rank = None, (0, 0)
+    best, explained = None, 0
     for mistake in range(len(check.mistakes)):
         count = sum(_shows(each, mistake) for each in failing)
         told_apart = [each for each in tried if mistake in each[1].mistakes]
         if count == len(failing) == len(told_apart):
             return mistake
         contradicted = any(_difference(each) is None for each in told_apart)
-        if (count, -len(told_apart)) > rank and 2 * count >= len(failing) and not contradicted:
-            best, rank = mistake, (count, -len(told_apart))
+        if count > explained and 2 * count >= len(failing) and not contradicted:
+            best, explained = mistake, count
     return best
 
 
