@@ -853,6 +853,7 @@ def check(
         str, typer.Argument(metavar="EXERCISE", help="One of its exercises. Default: all of them.")
     ] = "",
     draws: Annotated[int, typer.Option(min=1, help="Inputs drawn for each exercise.")] = 200,
+    pairs: Annotated[int, typer.Option(min=0, help="Pairs of mistakes, made together, tried for each exercise.")] = 60,
     class_folder: _Class = None,
 ) -> None:
     """Test the checks with right and wrong programs, mutants, liars.
@@ -890,7 +891,7 @@ def check(
         stale = False
         for name, cells in track(chosen, "checking", console=console, transient=True):
             spec = checks.spec_of(name, cells)
-            report = proving.prove(spec, draws)
+            report = proving.prove(spec, draws, pairs=pairs)
             problems += [f"{name} {cells.name}: {problem}" for problem in report.problems]
             stale |= checks.stale(spec.path, cells)
             counts = [len(spec.promises), report.programs, report.mutants, report.inputs, len(report.problems)]

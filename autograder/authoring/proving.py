@@ -33,7 +33,7 @@ DRAWS = 200  # inputs for each exercise, over its requirements; a nightly run ta
 WRONG_PROGRAMS = 8  # at least, mistakes among them
 FROM_STATEMENT = 3  # of these, at least, by somebody who had read only the statement
 RIGHT_PROGRAMS = 3
-_PAIRS = 60  # of mistakes made together that are tried: a sample, since of all pairs a few are told a third sentence
+PAIRS = 60  # of mistakes made together that are tried: a sample, since of all pairs a few are told a third sentence
 
 
 @dataclass
@@ -328,7 +328,7 @@ class Prover:
                     self.say(f"an answer that {what} meets {pool.promise.text!r}\n  → add a contrasting case")
 
 
-def prove(spec: Spec, draws: int = DRAWS, seeds: Sequence[int] = SEEDS, pairs: int = _PAIRS) -> Report:
+def prove(spec: Spec, draws: int = DRAWS, seeds: Sequence[int] = SEEDS, pairs: int = PAIRS) -> Report:
     """Test the check of an exercise. Slow: up to a minute."""
     prover = Prover(spec, draws, seeds, pairs)
     for step in prover.steps:
