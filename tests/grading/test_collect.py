@@ -259,7 +259,7 @@ def test_a_dry_run_changes_nothing_and_says_what_would_be(course: ClassFolder, t
     assert files(course.root) == before and code == 1
     assert "would collect bob, attempt 1: 01_tensors-1.ipynb, late" in said
     assert "strangersam_999_5009_01_tensors.ipynb (Canvas: strangersam, number 999) is nobody on the roster" in said
-    assert "3 new attempts of 3 students, 0 collected before, 1 not matched; of 0 students nothing was found" in said
+    assert "3 new attempts of 3 students, 0 collected before, 1 not matched; nothing found for 0 students" in said
     assert command(course, where) == (1, said[said.index("• not matched") :])
     assert len(there(course)) == 3
 
@@ -619,7 +619,7 @@ def test_what_is_no_source_or_no_class_is_an_error_that_says_what_to_do(course: 
     empty.mkdir()
     course.roster.write_text(ROSTER, encoding="utf-8")
     assert command(course, empty) == (
-        0, "0 new attempts of 0 students, 0 collected before, 0 not matched; of 3 students nothing was found"
+        0, "0 new attempts of 0 students, 0 collected before, 0 not matched; nothing found for 3 students"
     )  # fmt: skip
 
 

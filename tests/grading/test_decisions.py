@@ -149,7 +149,7 @@ def test_what_is_given_in_formgrader_becomes_a_record_before_anything_else_happe
     course.has(graded("ada", "a", FIRST.name), graded("bob", "b", FIRST.name))
     course.run("grade")
     course.gives("ada", 0.5, "nearly")
-    assert "1 decisions taken over from Formgrader" in course.run("export")
+    assert "1 decisions recorded from Formgrader" in course.run("export")
     [record] = course.records("ada")
     assert (record.who, record.points, record.comment, record.key) == ("Formgrader", 0.5, "nearly", "key of a")
     assert course.exported("ada")["points"] == WHOLE - FIRST.points + 0.5

@@ -348,7 +348,7 @@ def test_every_command_names_what_was_handed_in_instead_of_the_notebook(tmp_path
     students = json.loads((course.exports / f"{NAME}.json").read_text(encoding="utf-8"))["students"]
     assert [student["notes"] for student in students] == [[said], []]
     verified = command("verify", course)
-    assert f"there is no such notebook; there is {name} → " in verified and "1 submissions: 1 of them" in verified
+    assert f"there is no such notebook; the folder has {name} → " in verified and "1 submissions: 1 of them" in verified
 
 
 def changed(course: ClassFolder) -> bool:
@@ -406,7 +406,7 @@ def test_of_a_notebook_with_a_thousand_odd_cells_the_first_findings_are_listed(t
     assert (
         said.count("→") == NOTES_LIMIT + 1
         and "no answer at all" in said
-        and "findings more" in said
+        and "more problems" in said
         and "1 of them need attention" in said
     )
 
