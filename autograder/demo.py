@@ -63,7 +63,7 @@ def make_class(folder: Path, source_of: Path, size: int = 24, seed: int = 0) -> 
 
 
 def clear(folder: Path) -> None:
-    """Make an empty folder for a demo, replacing an earlier demo's. Raises FileExistsError if something else is there."""
+    """Make an empty folder for a demo; an earlier demo is replaced. Raises FileExistsError for any other content."""
     if folder.exists() and any(folder.iterdir()):
         if not (folder / MARK).is_file():
             raise FileExistsError(f"{folder} contains something else\n  → name an empty folder, or a new one")

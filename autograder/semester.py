@@ -226,7 +226,7 @@ def make(root: Path, size: int, seed: int = 0, lectures: Sequence[str] = LECTURE
 
 
 def correct(made: Semester, reference: str = _RIGHT_REFERENCE) -> None:
-    """Write the class's own lectures, the last one with this reference, build them, and work out each version's points."""
+    """Write and build the class's own lectures, the last one with this reference; update each version's points."""
     own = made.folder.own
     assert own is not None
     write_lectures(own, reference)
@@ -334,7 +334,7 @@ def give_by_hand(made: Semester, week: int, count: int = 8) -> None:
 
 
 def run(made: Semester, scratch: Path, grade: Callable[[str], object], say: Callable[[str], None] = print) -> None:
-    """Run the whole semester; ``grade`` grades the lecture of a name. Raises what collecting, deciding, grading raise."""
+    """Run the whole semester; ``grade`` grades the lecture of a name. Raises whatever the steps raise."""
     for week, lecture in enumerate(made.lectures):
         if week == 1:
             write_roster(made, renamed=True)

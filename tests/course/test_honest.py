@@ -429,13 +429,13 @@ def magics_for_a_screen_in_an_answer(n: Notebook) -> None:
     n.write("double", "%autosave 60\n%clear\n%connect_info\n%store -r\n" + n["double"]["source"])
 
 
-@honest("double", review="an earlier kernel stored is not here", kernel=False)
+@honest("double", review="stored by an earlier kernel are not available", kernel=False)
 def a_helper_from_an_earlier_session(n: Notebook) -> None:
     n.add("%store -r helper", before="double")
     n.write("double", "def double(x):\n    return helper(x)")
 
 
-@honest("double", review="an earlier kernel stored is not here", kernel=False)
+@honest("double", review="stored by an earlier kernel are not available", kernel=False)
 def whatever_an_earlier_session_stored(n: Notebook) -> None:
     n.add("%store -r", before="double")
     n.write("double", "def double(x):\n    return helper(x)")
@@ -697,14 +697,14 @@ def an_answer_split_in_two(n: Notebook) -> None:
     n.write("double", "double = twice")
 
 
-@honest(review="the cell double is there 2 times")
+@honest(review="the cell double occurs 2 times")
 def an_answer_and_its_copy(n: Notebook) -> None:
     wrong = copy.deepcopy(n["double"]) | {"id": "copy"}
     wrong["source"] = "def double(x):\n    return 3 * x"
     n.cells.insert(n.place("double"), wrong)
 
 
-@honest("double", review="the cell double is there 2 times")
+@honest("double", review="the cell double occurs 2 times")
 def a_copy_that_is_wrong_comes_last(n: Notebook) -> None:
     wrong = copy.deepcopy(n["double"]) | {"id": "copy"}
     wrong["source"] = "def double(x):\n    return 3 * x"
@@ -722,29 +722,29 @@ def an_answer_redefined_below_its_tests(n: Notebook) -> None:
     n.add("def double(x):\n    return 3 * x", after="test_double")
 
 
-@honest(review="the cell of exercise double is missing or lost its mark")
+@honest(review="the cell of exercise double is missing or has lost its metadata")
 def an_answer_deleted_and_retyped(n: Notebook) -> None:
     text = n.cells.pop(n.place("double"))["source"]
     n.add(text, before="test_double")
 
 
-@honest(review="the cell of exercise double is missing or lost its mark")
+@honest(review="the cell of exercise double is missing or has lost its metadata")
 def an_answer_that_lost_its_mark(n: Notebook) -> None:
     n["double"]["metadata"] = {}
 
 
-@honest(review="the cell my-double is not one of")
+@honest(review="the cell my-double does not belong to")
 def an_answer_that_was_renamed(n: Notebook) -> None:
     n["double"]["metadata"]["nbgrader"]["grade_id"] = "my-double"
 
 
-@honest(review="the cell of exercise double is missing or lost its mark")
+@honest(review="the cell of exercise double is missing or has lost its metadata")
 def a_notebook_whose_cells_all_lost_their_marks(n: Notebook) -> None:
     for cell in n.cells:
         cell["metadata"] = {}
 
 
-@honest("double", review="the cell of exercise double is missing or lost its mark")
+@honest("double", review="the cell of exercise double is missing or has lost its metadata")
 def an_answer_that_was_deleted(n: Notebook) -> None:
     n.cells.pop(n.place("double"))
 

@@ -60,8 +60,8 @@ def test_missing_copied_and_foreign_cells_are_reported_by_name(notebook: dict, t
     found = findings(notebook, tmp_path)
     assert f"the cell of exercise {name} is missing" in found
     assert f"the test cell of {name} is missing" in found
-    assert f"the cell {LECTURE.exercises[1].name} is there 2 times" in found
-    assert f"the cell elsewhere is not one of {LECTURE.name}" in found
+    assert f"the cell {LECTURE.exercises[1].name} occurs 2 times" in found
+    assert f"the cell elsewhere does not belong to {LECTURE.name}" in found
     assert set(submission(tmp_path / "x.ipynb").answers(PROBLEMS)) == {e.name for e in LECTURE.exercises[1:]}
 
 

@@ -105,7 +105,7 @@ def test_everything_from_a_submission_is_plain_text(lecture: source.Lecture, tmp
     results.write(ClassFolder(tmp_path), result)
     page = harmless(written(tmp_path, lecture)[student].path.read_text(encoding="utf-8"))
     assert page.text.count(nasty) >= 4 * len(lecture.exercises) and student in page.text
-    assert f"the cell {nasty} is not one of" in page.text
+    assert f"the cell {nasty} does not belong to" in page.text
 
 
 def test_everything_from_the_hostile_class_is_plain_text(lecture: source.Lecture, tmp_path: Path) -> None:
