@@ -422,11 +422,11 @@ def test_an_extension_needs_no_submission_and_is_shown(course: Class) -> None:
     [
         (["ada"], "nothing is decided"),
         (["ada", "nothing", "--points", "1"], "has no exercise 'nothing'"),
-        (["ada", "--points", "1"], "points are for an exercise"),
+        (["ada", "--points", "1"], "points can only be given for an exercise"),
         (["ada", FIRST.name, "--points", "nan"], "nan points cannot be given"),
         (["ada", FIRST.name, "--points", "-1"], "-1 points cannot be given"),
         (["ada", FIRST.name, "--withdraw", "--points", "1"], "leave out --points"),
-        (["ada", "--until", "tomorrow"], "tomorrow is no day"),
+        (["ada", "--until", "tomorrow"], "tomorrow is not a date"),
         (["adda", FIRST.name, "--points", "1"], "there is no student 'adda'"),
         (["../ada", "--until", "2026-11-30"], "there is no student '../ada'"),
         (["absent", FIRST.name, "--points", "1"], "has no points in 00_napkin_math yet (not submitted)"),
@@ -493,7 +493,7 @@ def test_a_persons_points_for_an_open_question_stay_until_the_new_answer_is_look
         assert decisions.decided(first, [given]).state is State.GRADED
         asked = decisions.decided(other, [given])
         assert (asked.state, asked.points) == (State.NEEDS_REVIEW, points)
-        assert f"why: Tess gave {points:g} points" in asked.notes[0] and "to other work" in asked.notes[0]
+        assert f"why: Tess gave {points:g} points" in asked.notes[0] and "for a different submission" in asked.notes[0]
 
 
 def hand_in(course: Class, student: str, answer: str) -> None:

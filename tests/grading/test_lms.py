@@ -215,7 +215,7 @@ def test_a_dry_run_says_what_moodle_would_do(course: Path, tmp_path: Path) -> No
     [
         (b"", "is empty"),
         (b"\xff\xfe\x00", "is not a CSV"),
-        (b"a,b\n1,2\n", "no gradebook of Canvas"),
+        (b"a,b\n1,2\n", "not a gradebook from Canvas"),
         (None, "No such file"),
     ],
 )

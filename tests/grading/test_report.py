@@ -70,7 +70,7 @@ def test_the_pictures_say_what_the_class_did(lecture: source.Lecture) -> None:
     alts = re.findall(r'<svg[^>]*aria-label="([^"]+)"', html)
     assert len(alts) == 4 and html.index("<svg") < html.index("<table")
     states, scores, passed, mistakes = alts
-    assert "6 of 11 have points; 2 want a look" in states and "3 not submitted" in states
+    assert "6 of 11 have points; 2 to look at" in states and "3 not submitted" in states
     worth = [e.points for e in lecture.exercises]
     totals = sorted(sum(worth[:n]) for n in range(6))
     assert f"{(totals[2] + totals[3]) / 2:g} of {sum(worth):g} points" in scores
@@ -136,7 +136,7 @@ def test_a_picture_is_as_wide_as_it_is_whatever_a_name_is_made_of() -> None:
 
 
 def test_a_report_on_an_empty_class_and_on_one_where_nobody_is_graded(lecture: source.Lecture) -> None:
-    assert "Nobody is here yet" in harmless(report.page(lecture, {})).text
+    assert "There are no students yet" in harmless(report.page(lecture, {})).text
     waiting = {name: r for name, r in a_class(lecture).items() if r.points is None}
     page = harmless(report.page(lecture, waiting))
     assert "Nobody is graded yet" in page.text and "5 students: 3 not submitted, 1 queued, 1 failed here" in page.text
