@@ -856,7 +856,7 @@ def check(
     draws: Annotated[int, typer.Option(min=1, help="Inputs drawn for each exercise.")] = 200,
     class_folder: _Class = None,
 ) -> None:
-    """Test the checks with right and wrong programs, mutants, liars.
+    """Test the checks with right, wrong and degenerate answers, and mutants.
 
     Changes nothing. Exits with 1 if a check passes a wrong answer, fails a right one, or names the wrong mistake.
     """

@@ -212,8 +212,8 @@ def _canvas_column(head: list[str], title: str, problems: list[str]) -> int | No
     elif not same:
         others = ", ".join(repr(column) for column, match in found if match and not _NOT_ASSIGNMENTS.search(column))
         problems.append(
-            f"no assignment is called {title!r} in this gradebook, so Canvas would create one; for an existing one, pass --title "
-            f"with one of {one_line(others) or 'its assignments'}"
+            f"no assignment is called {title!r} in this gradebook, so Canvas would create one; for an existing one, "
+            f"pass --title with one of {one_line(others) or 'its assignments'}"
         )
     return same[0] if len(same) == 1 else None
 

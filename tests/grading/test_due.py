@@ -155,8 +155,10 @@ def test_points_are_the_same_wherever_they_are_shown(course: ClassFolder) -> Non
     ("text", "says"),
     [
         ("dew = 1", "there is no setting 'dew'"), ("due = 2026-11-30", "due is not a table"),
-        ("[due]\n1_tensors = 2026-11-30", "due has no '1_tensors'"), ("[due]\n00_napkin_math = 7", "is not a date or time"),
-        ('[due]\n00_napkin_math = "30.11.2026"', "is not a date or time"), ('timezone = "Berlin/Europe"', "timezone is"),
+        ("[due]\n1_tensors = 2026-11-30", "due has no '1_tensors'"),
+        ("[due]\n00_napkin_math = 7", "is not a date or time"),
+        ('[due]\n00_napkin_math = "30.11.2026"', "is not a date or time"),
+        ('timezone = "Berlin/Europe"', "timezone is"),
         ("timezone = 1", "timezone is"), ('timezone = "/etc/passwd"', "timezone is"),
         ('attempt = "first"', "attempt is"),
         ("[late]\nper_day = 10", "late.per_day is 10"), ("[late]\nper_day = true", "late.per_day is True"),
