@@ -279,7 +279,7 @@ def test_who_cannot_be_told_apart_gets_nothing_until_the_roster_says_more(course
     )  # fmt: skip
     found = take(course, where)
     assert there(course) == {} and len(found.unmatched) == 3
-    assert "may be ann1 or ann2" in found.unmatched[0] and "would be ann3's" in found.unmatched[2]
+    assert "may be ann1 or ann2" in found.unmatched[0] and "all match ann3" in found.unmatched[2]
     assert found.missing == ["ann1", "ann2", "ann3"]
 
 

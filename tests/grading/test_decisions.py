@@ -248,7 +248,7 @@ def test_a_decision_about_other_work_is_asked_about_with_both_values(
     if not asked:
         return
     assert f"Tess gave {given:g} points" in said and f"the tests gave {then:g}" in said, said
-    assert f"now the tests give {now:g}" in said and f"{counts:g} count" in said
+    assert f"now the tests give {now:g}" in said and f"{counts:g} points count" in said
     course.decide("ada", FIRST.name, "--points", "0.6")
     assert course.stands("ada").state is State.GRADED and course.mark("ada").points == 0.6
     assert course.nbgraders("ada")[2] is False
@@ -487,7 +487,7 @@ def test_a_persons_points_for_an_open_question_stay_until_the_new_answer_is_look
         for work in ("first", "other")
     )
     waits = decisions.decided(first, [])
-    assert (waits.state, waits.points) == (State.NEEDS_REVIEW, 0.0) and "why has no points yet" in waits.notes[0]
+    assert (waits.state, waits.points) == (State.NEEDS_REVIEW, 0.0) and "why has no tests" in waits.notes[0]
     for points in (0.0, 2.0):
         given = replace(decisions.about(first, "why"), who="Tess", points=points)
         assert decisions.decided(first, [given]).state is State.GRADED

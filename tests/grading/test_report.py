@@ -80,7 +80,7 @@ def test_the_pictures_say_what_the_class_did(lecture: source.Lecture) -> None:
     assert "passed by 0%" in passed and "1.6" in passed.split(",")[0]
     assert "recognized mistake: 6 of 6" in mistakes and f"mistake in {lecture.exercises[-1].name}: 6" in mistakes
     assert f"mistake in {lecture.exercises[0].name}: 1" in mistakes
-    table = html[html.index("All 6, with the exercise") :]
+    table = html[html.index("All 6, with their exercises") :]
     assert re.findall(r'<td class="number">(\d)</td><td class="number">(\d+)%</td>', table)[:6] == [
         (f"{n}", f"{100 * n / 6:.0f}") for n in (6, 5, 4, 3, 2, 1)
     ]
