@@ -18,7 +18,7 @@ from autograder.inside.limits import Limits
 from autograder.inside.messages import READY
 from course_utils.testing import wire
 
-IN_ALL = "the submission took longer than it may in all"
+IN_ALL = "the submission exceeded its total time limit"
 _TO_BEGIN = 10.0  # seconds for a fork and its namespaces, which usually take milliseconds
 _STRETCH = 6  # on a busy machine, a request gets at most this many times its seconds
 # Prefixes of the kernel functions in which a process waits for a disk or a file server. Other waits also count as "disk

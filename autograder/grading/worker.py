@@ -244,7 +244,7 @@ def unreadable(problems: ProblemSet, finding: Finding) -> Graded:
 
 def unfinished(problems: ProblemSet) -> Graded:
     """The outcome for a notebook that takes too long as a whole, including its judging."""
-    why = "the submission took longer than it may in all, including the comparison of its results"
+    why = "the submission exceeded its total time limit, including the comparison of its results"
     return _nothing(problems, why, f"Your code did not finish: {why}.")
 
 

@@ -166,7 +166,7 @@ def test_a_task_beyond_its_time_ends_like_any_that_does_and_the_others_go_on(
     assert found.keys() == set(named) and begun(log, "waits 300") == 1
     late = found.pop("waits 300")
     assert isinstance(late, Graded) and [mark.points for mark in late.marks] == [0.0]
-    assert "did not finish" in late.marks[0].message and "longer than it may in all" in late.notes[0]
+    assert "did not finish" in late.marks[0].message and "exceeded its total time limit" in late.notes[0]
     assert all(isinstance(outcome, Graded) and outcome.marks == () for outcome in found.values())
 
 
