@@ -298,7 +298,7 @@ def _observe(
                 return outcome(seen, requirement.comparison), seen.call
         case Missing(name):
             if where := work.program.should_define(name):
-                reasons.append(f"{where} ran and defines `{name}`, which isn't there; on another machine it may be")
+                reasons.append(f"{where} ran and defines `{name}`, which is missing; it may exist on another machine")
             return blank | {"value": Raised("NameError", f"name '{name}' is not defined")}, call.name
         case Unsendable(reason):
             reasons.append(f"what it returned cannot be sent to the judge: {clean(reason, limit=500)}")

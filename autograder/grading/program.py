@@ -168,18 +168,18 @@ class Program:
                 if number in self.stopped and number < place:
                     return what + f"that cell stopped with {self.stopped[number]:.300}"
                 if self.steps[number].kind is Kind.CHECK:
-                    return what + "nothing in a test cell counts"
-                return what + "that cell stands below its tests"
+                    return what + "code in a test cell does not count"
+                return what + "that cell comes after its tests"
             asked_here = name in asked(exercise) and own
             if not asked_here and any(name in _names(cell.text).defined for cell in self.problems.cells):
-                return f"it uses `{name}`, which a cell of the lecture defines that is not in this notebook"
+                return f"it uses `{name}`, which is defined by a cell of the lecture that is not in this notebook"
         # A call may change its arguments or other state, which the cells' text doesn't show.
         for number in self._definers_of(behind):
             if number < place and self.steps[number].exercise is None:
                 for below in range(number + 1, place):
                     shared = self._defined[number] & self._used.get(below, frozenset())
                     if self.steps[below].kind is Kind.OURS and below not in ran and shared:
-                        return f"{self.steps[below].cell.title} uses `{min(shared)}` of the student's, and did not run"
+                        return f"{self.steps[below].cell.title} uses the student's `{min(shared)}`, but did not run"
         for name in behind:
             for source in self._sources(name, place)[:1]:
                 step = self.steps[source]
@@ -189,7 +189,7 @@ class Program:
                 for number in range(source + 1, place):
                     other = self.steps[number]
                     if other.kind is Kind.OURS and number not in ran and name in self._used[number]:
-                        return f"it uses `{name}` of the lecture, and so does {other.cell.title}, which did not run"
+                        return f"it uses the lecture's `{name}`, and so does {other.cell.title}, which did not run"
         return ""
 
     def should_define(self, name: str) -> str:
@@ -208,22 +208,24 @@ class Program:
             cell, kind = self.steps[number].cell, error.partition(":")[0]
             the_same = kind == cell.ended or (cell.ended is None and (kind in _EVERYWHERE or self._undefined(error)))
             if number < place and not the_same:
-                return f"{cell.title} stopped here with {error:.300}; look whether it does on the student's machine"
+                return (
+                    f"{cell.title} stopped here with {error:.300}; check whether it also does on the student's machine"
+                )
         earned = self.steps[place].cell.earned
         if earned is not None and earned > points:
             return (
-                f"its check shows {earned:g} points in the notebook, and the same cases earn {points:g} here: the code "
-                "was changed after that, or something isn't here"
+                f"its check shows {earned:g} points in the notebook, but the same cases earn {points:g} here: the code "
+                "was changed afterwards, or something is missing here"
             )
         return ""
 
     def _not_installed(self, place: int) -> str:
-        """A module that the student's cells above import and that isn't here, or nothing."""
+        """A note about a module that the student's cells above import and that isn't installed here, or nothing."""
         for step in self.steps[:place]:
             if step.kind is Kind.THEIRS:
                 for name in dict.fromkeys(_IMPORTED.findall(step.cell.text)):
                     if not _installed(name):
-                        return f"{step.cell.title} imports `{name}`, which isn't here"
+                        return f"{step.cell.title} imports `{name}`, which isn't installed here"
         return ""
 
     def _undefined(self, error: str) -> bool:
@@ -241,7 +243,7 @@ class Program:
         lecture = {word for cell in self.problems.cells for word in _ASKS.findall(cell.text)}
         for step in self.steps[:place]:
             if step.kind is Kind.THEIRS and (found := [w for w in _ASKS.findall(step.cell.text) if w not in lecture]):
-                return f"{step.cell.title} uses `{found[0]}`, and what that finds may not be here"
+                return f"{step.cell.title} uses `{found[0]}`, and what that finds may be missing here"
         return ""
 
     def _in_text(self, place: int) -> str:
