@@ -111,8 +111,8 @@ class ClassFolder:
             return None
         if not isinstance(named, str) or not (folder := (self.root / Path(named).expanduser()).resolve()).is_dir():
             raise FolderError(
-                f"{self.root / SETTINGS}: exercises is {named!r:.200}, which is not a folder\n  → name the folder of the "
-                "class's own lectures, relative to the class's folder"
+                f"{self.root / SETTINGS}: exercises is {named!r:.200}, which is not a folder\n  → name the folder "
+                "with the class's own lectures, relative to the class's folder"
             )
         ours = {path.stem for path in source.lectures(project.SOLUTIONS)}
         if twice := sorted(path.stem for path in folder.glob("[0-9][0-9]_*.py") if path.stem in ours):

@@ -372,7 +372,7 @@ def captured_output(n: Notebook) -> None:
     n.write("double", "%%capture\n" + n["double"]["source"] + "\nprint(double(1))")
 
 
-@honest("double", review="defines `double`, which isn't there")
+@honest("double", review="defines `double`, which is missing")
 def an_answer_that_only_timeit_runs(n: Notebook) -> None:
     n.write("double", "%%timeit -n 1 -r 1\n" + n["double"]["source"])
 
@@ -494,7 +494,7 @@ def a_package_that_is_missed_without_an_error(n: Notebook) -> None:
     n.write("double", "def double(x):\n    return pd.Series([x, x]).sum()")
 
 
-@honest("double", review="defines `double`, which isn't there")
+@honest("double", review="defines `double`, which is missing")
 def an_answer_for_one_system_only(n: Notebook) -> None:
     n.write("double", "import sys\n\nif sys.platform == 'plan9':\n\n    def double(x):\n        return 2 * x")
 
