@@ -19,7 +19,8 @@ from rich.progress import Progress, track
 from rich.table import Table
 from rich.text import Text
 
-# Nothing here may import what grades: that needs Linux, and the other commands do not. Nor PyTorch: that takes seconds.
+# No module that grades may be imported here: those need Linux, which the other commands don't. Nor may PyTorch, which
+# takes seconds.
 from autograder import CourseError, project
 from autograder.authoring import build
 from autograder.authoring import coverage as coverage_table
@@ -174,7 +175,7 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
     wanted = unfinished = 0
     for one in read:
         where, open_ = one_line(str(one.path)), _unanswered(one, problems)
-        remarks += map(str, one.findings[:NOTES_LIMIT])  # a notebook may have a hundred thousand odd cells
+        remarks += map(str, one.findings[:NOTES_LIMIT])  # a notebook may cause a hundred thousand
         if more := len(one.findings[NOTES_LIMIT:]):
             remarks.append(f"{where}: and {more:,} more problems")
         nothing = len(open_) == len(problems.exercises) + len(problems.questions)
@@ -391,7 +392,7 @@ def _grade(folder: ClassFolder, lecture_name: str, **options: Any) -> Summary:
 
 
 def _end(summary: Summary) -> None:
-    """Say what's left to do, if anything, and exit with 1."""
+    """Exit with 1 if something is left to do, after saying what."""
     if summary.gradebook_problem:
         print(f"course: {summary.gradebook_problem}", file=sys.stderr)
     if not summary.complete:

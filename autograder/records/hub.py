@@ -34,7 +34,7 @@ _IDLE = 3600  # seconds without activity after which a kernel ends, and a server
 _NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")  # what useradd(8) accepts; in an exchange, + and * are special
 _COURSE_ID = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 _MEMORY = re.compile(r"[0-9]+(\.[0-9]+)?[KMGT]")
-# JupyterLab's switches for students: the list of assignments on, and the menu that leads to it.
+# Enables nbgrader's list of assignments in students' JupyterLab, and the menu that leads to it.
 _PAGE = {"disabledExtensions": {f"@jupyter/nbgrader:{name}": False for name in ("assignment-list", "menu")}}
 # No login shell: that reads /etc/profile, which removes the environment's programs from the PATH.
 _GRADERS: dict[str, object] = {"terminado_settings": {"shell_command": ["/bin/bash"]}}
@@ -169,7 +169,9 @@ def _owner(folder: Path) -> str:
     try:
         return folder.owner()
     except KeyError as error:
-        raise HubError(f"{folder} belongs to no user of this machine\n  → name one with --account") from error
+        raise HubError(
+            f"{folder} belongs to no user of this machine\n  → chown -R it to the class's account"
+        ) from error
 
 
 def write_values(hub: Hub) -> Path:
