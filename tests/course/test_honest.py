@@ -172,7 +172,7 @@ def a_helper_between_answer_and_tests(n: Notebook) -> None:
 
 
 @honest(
-    "double", review="it uses `twice`, which the cell that begins with `def twice(x):` defines, and that cell stands"
+    "double", review="it uses `twice`, which the cell that begins with `def twice(x):` defines, and that cell comes"
 )
 def a_helper_below_the_tests(n: Notebook) -> None:
     n.write("double", "def double(x):\n    return twice(x)")
