@@ -54,7 +54,7 @@ def test_a_link_into_a_readable_place_is_followed_and_refused(tmp_path: Path, mo
 @pytest.mark.parametrize("hidden", ["/tmp", "/dev/shm", "/proc"])
 def test_a_python_that_the_sandbox_would_hide_is_refused(hidden: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", f"{hidden}/venv")
-    with pytest.raises(sandbox.SandboxError, match="each submission gets anew"):
+    with pytest.raises(sandbox.SandboxError, match="is private to each submission"):
         sandbox.Wall(False)
 
 
