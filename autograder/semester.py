@@ -1,9 +1,9 @@
-"""A made-up semester: a class over several lectures, with what happens in one, and the points with which it must end.
+"""A made-up semester: a class, its work on several lectures, and the points that everybody must end up with.
 
-Students hand in early and late, twice or not at all; some leave, some change their names; each week's work comes from
-another system. TAs give points by hand, and a wrong test of the class's own lecture is corrected. Everything is drawn
-from a seed, and what each student must end up with is worked out here, from the programs in the exercises' own files,
-and not by what grades.
+Students hand in early and late, twice or not at all; some leave, some change their names; each week's work comes from a
+different system. TAs give points by hand, and a wrong test of the class's own lecture is corrected. Everything is drawn
+from a seed. The points that each student must end up with are worked out here, from the programs in the exercises'
+files, independently of the grader.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from autograder.records.folder import SETTINGS, ClassFolder
 LECTURES = ("00_napkin_math",)
 OWN = ("20_ours", "21_ours", "22_ours", "23_ours")  # of the class's own; the last one has a wrong test at first
 START = datetime(2026, 11, 2, 23, 59, tzinfo=UTC)  # when the first lecture is due
-PER_DAY, AT_MOST = 0.1, 0.5  # what being late costs
-_VERSIONS = 6  # different notebooks that are handed in for a lecture, so that most of a class is quickly graded
+PER_DAY, AT_MOST = 0.1, 0.5  # the late penalty
+_VERSIONS = 6  # different notebooks per lecture; students share them, so that a class is graded quickly
 # Where each week's work comes from; only the exchange says when it was handed in.
 _FROM = ("canvas", "moodle", "exchange", "exchange", "exchange")
 
@@ -137,9 +137,10 @@ class Work:
 
 @dataclass
 class Semester:
-    """The class, and what it's meant to be. ``points`` are by lecture and version, then by exercise.
+    """A class and its planned results.
 
-    ``given`` are points by hand: by lecture, student and exercise.
+    ``points`` has the points of each lecture and version by exercise; ``given`` has points given by hand, by lecture,
+    student and exercise.
     """
 
     folder: ClassFolder
@@ -164,7 +165,7 @@ class Semester:
         return total - round(self._worth(week, chosen)[1] * total, 2)
 
     def marks(self, week: int, student: str) -> dict[str, float]:
-        """The points that a student must end up with for each exercise, before what being late costs."""
+        """The points that a student must end up with for each exercise, before the late penalty."""
         if not (chosen := self._chosen(week, student)):
             return {}
         name = self.lectures[week].name
@@ -172,13 +173,13 @@ class Semester:
         return self.points[name, chosen.version] | by_hand
 
     def _chosen(self, week: int, student: str) -> Work | None:
-        """The attempt with the most points, after what being late costs; of equal ones the later."""
+        """The attempt with the most points after the late penalty; if several are equal, the latest."""
         theirs = self.work.get((self.lectures[week].name, student), [])
         worth = [(self._worth(week, one)[0], place) for place, one in enumerate(theirs)]
         return theirs[max(worth)[1]] if worth else None
 
     def _worth(self, week: int, one: Work) -> tuple[float, float]:
-        """An attempt's points, and the share that being late takes off."""
+        """An attempt's points after the late penalty, and the penalty as a fraction of them."""
         total = sum(self.points[self.lectures[week].name, one.version].values())
         late = one.when - self.due(week)
         known = _FROM[week] == "exchange" and late >= timedelta(0)  # what's due at noon is late at noon
@@ -187,9 +188,9 @@ class Semester:
 
 
 def make(root: Path, size: int, seed: int = 0, lectures: Sequence[str] = LECTURES) -> Semester:
-    """A class's folder, ``root/class``, its own exercises, with a wrong test, and what its students will hand in.
+    """Make a class's folder ``root/class`` and its own exercises, with a wrong test, and plan what students hand in.
 
-    The hidden inputs are drawn from a seed that's no secret.
+    The hidden inputs are drawn from a seed that isn't secret.
     """
     chance = random.Random(seed)
     own = root / "our-exercises"
@@ -217,7 +218,7 @@ def make(root: Path, size: int, seed: int = 0, lectures: Sequence[str] = LECTURE
                 continue
             late = timedelta(days=chance.choice([0, 0, 0, 0, 1, 2, 9])) if place % 3 == 0 else timedelta(0)
             times = [made.due(week) - timedelta(hours=chance.randrange(1, 60)) + late]
-            # The systems that don't say when something was handed in have only the last attempt.
+            # Systems that don't record when something was handed in have only the last attempt.
             if _FROM[week] == "exchange" and chance.random() < 0.3:
                 times.append(times[0] + timedelta(hours=chance.randrange(1, 40)))
             made.work[lecture.name, name] = [Work(chance.randrange(_VERSIONS), when) for when in times]
@@ -225,7 +226,7 @@ def make(root: Path, size: int, seed: int = 0, lectures: Sequence[str] = LECTURE
 
 
 def correct(made: Semester, reference: str = _RIGHT_REFERENCE) -> None:
-    """Write the class's own lectures, the last one with this reference, build them, and work out what versions earn."""
+    """Write and build the class's own lectures, the last one with this reference; update each version's points."""
     own = made.folder.own
     assert own is not None
     write_lectures(own, reference)
@@ -247,7 +248,7 @@ def write_lectures(own: Path, reference: str = _RIGHT_REFERENCE) -> None:
 
 
 def _choose_versions(made: Semester, lecture: Lecture) -> None:
-    """Six notebooks: all right, nothing done, and mixtures, with the points that each must get."""
+    """Make six notebooks (all right, nothing done, and mixtures) and work out the points that each must get."""
     for version in range(_VERSIONS):
         answers = {}
         for place, exercise in enumerate(lecture.exercises):
@@ -263,7 +264,7 @@ def _choose_versions(made: Semester, lecture: Lecture) -> None:
 
 
 def write_roster(made: Semester, *, renamed: bool = False, without_those_who_left: bool = False) -> None:
-    """The roster, at the beginning or after names have changed and students have left."""
+    """Write the roster, as at the beginning or after names have changed and students have left."""
     rows = ["id,first_name,last_name,lms_user_id,login,email,also"]
     for place, name in enumerate(made.students):
         if without_those_who_left and name in made.left:
@@ -275,7 +276,7 @@ def write_roster(made: Semester, *, renamed: bool = False, without_those_who_lef
 
 
 def hand_in(made: Semester, week: int, target: Path) -> Path:
-    """Write what a lecture's students hand in, as the week's system hands it over; the path for `course collect`."""
+    """Write a lecture's submissions in the format of the week's system; return the path for `course collect`."""
     lecture = made.lectures[week]
     contents = [_notebook(lecture, made.answers[lecture.name, version]) for version in range(_VERSIONS)]
     theirs = [(place, name, made.work.get((lecture.name, name), [])) for place, name in enumerate(made.students)]
@@ -292,14 +293,14 @@ def hand_in(made: Semester, week: int, target: Path) -> Path:
         for place, _, work in theirs:
             for one in work:
                 canvas = f"before{place}person{place}_{1000 + place}_{5000 + place}_{lecture.name}-1.ipynb"
-                # Those who have another name now still have the old one in the zip.
+                # Students who have changed their names still have the old one in the zip.
                 moodle = f"Person{place} Before{place}_{7000 + place}_assignsubmission_file_/{lecture.name} (1).ipynb"
                 archive.writestr(canvas if _FROM[week] == "canvas" else moodle, contents[one.version])
     return path
 
 
 def _notebook(lecture: Lecture, answers: dict[str, str]) -> bytes:
-    """What's handed in: the lecture's code with these answers, and none of its text, which nothing depends on."""
+    """A submission: the lecture's code with these answers, without its text, which nothing depends on."""
     notebook = copy.deepcopy(lecture.notebook)
     texts = answers | {f"test_{e.name}": e.tests for e in lecture.exercises}
     notebook.cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -314,9 +315,9 @@ def take(made: Semester, week: int, path: Path) -> collect.Summary:
 
 
 def give_by_hand(made: Semester, week: int, count: int = 8) -> None:
-    """Two TAs at once give points by hand: to the same students, one for the first exercise, one for the last."""
+    """Let two TAs give the same students points by hand at once, one for the first exercise, one for the last."""
     lecture = made.lectures[week]
-    # Of those with one attempt: what a person says about one work doesn't count for another.
+    # Only students with one attempt, because points given by hand for one attempt don't count for another.
     graded = [name for name in made.students if len(made.work.get((lecture.name, name), [])) == 1][:count]
     exercises = {"Tess": lecture.exercises[0], "Theo": lecture.exercises[-1]}
 
@@ -333,7 +334,7 @@ def give_by_hand(made: Semester, week: int, count: int = 8) -> None:
 
 
 def run(made: Semester, scratch: Path, grade: Callable[[str], object], say: Callable[[str], None] = print) -> None:
-    """The whole semester; ``grade`` grades a lecture, by name. Raises what collecting, deciding and grading do."""
+    """Run the whole semester; ``grade`` grades the lecture of a name. Raises whatever the steps raise."""
     for week, lecture in enumerate(made.lectures):
         if week == 1:
             write_roster(made, renamed=True)

@@ -1,8 +1,8 @@
-"""The teaching kit: turn the sources and solutions/teaching.toml into docs/teaching.md.
+"""The teaching kit: turns the sources and solutions/teaching.toml into docs/teaching.md.
 
 The sources say how important and how hard each exercise is (its heading), what it builds on (its statement), and which
-mistakes its check recognizes. The file has what somebody has to write: in which
-week each lecture is due, how to explain a mistake, and questions to discuss.
+mistakes its check recognizes. The file has what a person has to write: in which week each lecture is due, how to
+explain mistakes, and questions to discuss.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from course_utils import home
 
 from . import checks
 
-QUESTIONS = (3, 5)  # to discuss, at least and at most, for each lecture
+QUESTIONS = (3, 5)  # the least and the most questions to discuss for each lecture
 _HEADING = re.compile(
     r"^### Exercise (\d+\.\d+) · ((?:(?!&nbsp;).)+?)( \(optional\))? &nbsp; "
     r"(★[★☆]{2}) &nbsp; (essential &nbsp; )?(\d+) minutes$",
@@ -39,10 +39,10 @@ class KitError(CourseError):
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise, as its lecture's text has it.
+    """An exercise, according to its lecture's text.
 
-    ``needs`` are the numbers of the exercises that its statement names, ``after`` the names of the earlier lectures.
-    ``mistakes`` are the sentences of its bank.
+    ``needs`` are the numbers of the exercises that its statement mentions, ``after`` the names of the earlier lectures.
+    ``mistakes`` are the sentences for the mistakes that its check recognizes.
     """
 
     name: str
@@ -59,13 +59,13 @@ class Exercise:
 
     @property
     def importance(self) -> str:
-        """What its heading says; the empty string if that's neither essential nor optional."""
+        """Its importance according to its heading: "essential", "optional", or "" if it's neither."""
         return "essential" if self.essential else "optional" if self.optional else ""
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A lecture, as the kit has it: its minutes, and the earlier lectures that its text refers to."""
+    """A lecture: its minutes, required and optional, and the earlier lectures that its text refers to."""
 
     name: str
     title: str
@@ -77,7 +77,7 @@ class Topic:
 
 @dataclass(frozen=True)
 class Syllabus:
-    """The lectures of each week. ``essential``: of the exercises, only those are due. ``hours`` are a week's limit."""
+    """The lectures of each week. ``essential``: only essential exercises are due. ``hours`` is the limit for a week."""
 
     title: str
     about: str
@@ -90,14 +90,14 @@ class Syllabus:
         return exercise.essential if self.essential else not exercise.optional
 
     def minutes(self, topic: Topic) -> int:
-        """How long a lecture takes in this course: everything that isn't optional, with the exercises that are due."""
+        """How long a lecture takes in this course: everything that isn't optional, except exercises that aren't due."""
         left_out = (each.minutes for each in topic.exercises if not each.optional and not self.due(each))
         return topic.minutes - sum(left_out)
 
 
 @dataclass(frozen=True)
 class Explained:
-    """A mistake of an exercise's bank, as its sentence, and how to explain it."""
+    """A mistake that an exercise's check recognizes (its sentence), and how to explain it."""
 
     exercise: str
     mistake: str
@@ -114,7 +114,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Kit:
-    """What teaching.toml holds."""
+    """The content of teaching.toml."""
 
     syllabi: tuple[Syllabus, ...]
     explained: dict[str, tuple[Explained, ...]]
@@ -122,7 +122,7 @@ class Kit:
 
 
 def read(path: Path) -> Kit:
-    """The kit's hand-written part. Raises KitError if it isn't what this module's classes say."""
+    """Read the kit's hand-written part. Raises KitError if it doesn't fit this module's classes."""
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
         lectures: dict[str, Any] = tables["lecture"]
@@ -136,7 +136,7 @@ def read(path: Path) -> Kit:
 
 
 def topics(lectures: Sequence[Lecture]) -> list[Topic]:
-    """What the sources say about the lectures. Raises KitError for an exercise whose heading can't be read."""
+    """What the sources say about the lectures. Raises KitError for an exercise with a malformed heading."""
     numbers = {lecture.name.partition("_")[0]: lecture.name for lecture in lectures}
     found = []
     for lecture in lectures:
@@ -160,7 +160,7 @@ def _exercises(lecture: Lecture, numbers: dict[str, str]) -> Iterator[Exercise]:
             raise KitError(
                 f"{lecture.path}: the heading of {name} can't be read\n"
                 "  → write it as `### Exercise 1.2 · Title &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes`; "
-                "where it isn't essential, leave that out"
+                "if it isn't essential, leave that out"
             )
         number, title, is_optional, stars, essential, minutes = heads[-1].groups()
         seen[name] = number
@@ -175,14 +175,14 @@ def _exercises(lecture: Lecture, numbers: dict[str, str]) -> Iterator[Exercise]:
 
 
 def _earlier(text: str, name: str, numbers: dict[str, str]) -> tuple[str, ...]:
-    """The lectures before this one that a text names, or whose exercises it names. What comes later is a preview."""
+    """The lectures before this one that a text mentions, directly or through an exercise. (Later ones are previews.)"""
     found = _named(_LECTURE, text)
     found |= {f"{int(each.partition('.')[0]):02}" for each in _named(_EXERCISE, text)}
     return tuple(numbers[each] for each in sorted(found) if each in numbers and numbers[each] < name)
 
 
 def _named(what: re.Pattern[str], text: str) -> set[str]:
-    """The numbers that a text names: one, or two with "and" between them."""
+    """The numbers that a text mentions, alone or as two joined by "and"."""
     return {each for match in what.finditer(text) for each in match.groups() if each}
 
 
@@ -191,7 +191,7 @@ def _order(number: str) -> tuple[int, ...]:
 
 
 def problems(kit: Kit, lectures: Sequence[Topic]) -> list[str]:
-    """What is missing, contradicts itself, or names something that isn't there; empty if all is well."""
+    """Messages about what is missing, contradictory, or refers to something nonexistent; empty if there's nothing."""
     found = []
     names = [topic.name for topic in lectures]
     exercises = {each.number: each for topic in lectures for each in topic.exercises}
@@ -200,11 +200,11 @@ def problems(kit: Kit, lectures: Sequence[Topic]) -> list[str]:
             found.append(f"exercise {each.number} is both essential and optional")
         for number in each.needs:
             if (needed := exercises.get(number)) is None:
-                found.append(f"exercise {each.number} names exercise {number}, which doesn't exist")
+                found.append(f"exercise {each.number} mentions exercise {number}, which doesn't exist")
             elif each.essential and not needed.essential:
-                found.append(f"exercise {each.number} is essential, and {number}, which it needs, isn't")
+                found.append(f"exercise {each.number} is essential, but {number}, which it needs, isn't")
             elif needed.optional and not each.optional:
-                found.append(f"exercise {each.number} isn't optional, and {number}, which it needs, is")
+                found.append(f"exercise {each.number} isn't optional, but {number}, which it needs, is")
     for syllabus in kit.syllabi:
         found += [f"{syllabus.title}: {problem}" for problem in _of_syllabus(syllabus, lectures, exercises)]
     for unknown in sorted(kit.questions.keys() - set(names)):
@@ -217,7 +217,7 @@ def problems(kit: Kit, lectures: Sequence[Topic]) -> list[str]:
             found.append(f"{topic.name} explains no mistake")
         for each in topic.exercises:
             if each.essential and each.name not in {said.exercise for said in explained}:
-                found.append(f"exercise {each.number} is essential, and none of its mistakes is explained")
+                found.append(f"exercise {each.number} is essential, but none of its mistakes is explained")
         for said in explained:
             if said.mistake not in banks.get(said.exercise, ()):
                 found.append(f"{topic.name}: {said.exercise} has no mistake {said.mistake!r}")
@@ -232,12 +232,12 @@ def _of_syllabus(syllabus: Syllabus, lectures: Sequence[Topic], exercises: dict[
     for number, names in enumerate(syllabus.weeks, 1):
         minutes = sum(syllabus.minutes(topics[name]) for name in names if name in topics)
         if minutes > 60 * syllabus.hours:
-            yield f"week {number} takes {minutes} minutes, and it has {60 * syllabus.hours:g}"
+            yield f"week {number} takes {minutes} minutes, but has only {60 * syllabus.hours:g}"
     never = len(syllabus.weeks) + 1
     for each in exercises.values():
         week = week_of.get(each.lecture, never)
         if each.essential and (week == never or not syllabus.due(each)):
-            yield f"exercise {each.number} is essential, and never due"
+            yield f"exercise {each.number} is essential, but never due"
         if syllabus.due(each):
             needed = {exercises[number].lecture: f"exercise {number}" for number in each.needs if number in exercises}
             needed |= {name: f"lecture {name}" for name in (*topics[each.lecture].after, *each.after)}
@@ -274,8 +274,8 @@ due, a student's grade is
 
 The names in its column `exercise` are those in the tables below. Where the points are empty, the column `state` says
 why: the student handed in nothing, for example, or somebody has to look at the work first. These points don't include
-what being late costs. If it costs anything in your class, take off the percentage that the column `late` of
-`exports/01_tensors.csv` names. With `attempt = "best"`, the best attempt is still the one with the most points in all.
+the late penalty. If your class has one, take off the percentage in the column `late` of `exports/01_tensors.csv`. With
+`attempt = "best"`, the best attempt is still the one with the most points in all.
 Enter these grades in Canvas or Moodle yourself, and tell students which exercises count, because their feedback pages
 show the points for all of them.
 
@@ -361,6 +361,6 @@ def _minutes(minutes: int) -> str:
 
 
 def _plain(sentence: str) -> str:
-    """A sentence of a bank as Markdown that shows its characters, apart from `code` and *words*."""
+    """A mistake's sentence as Markdown that shows it literally, except for `code` and *emphasis*."""
     parts = _AS_IT_IS.split(sentence)
     return "".join(part if i % 2 else re.sub(r"([\\*_\[\]<>$#|~])", r"\\\1", part) for i, part in enumerate(parts))

@@ -172,7 +172,7 @@ def a_helper_between_answer_and_tests(n: Notebook) -> None:
 
 
 @honest(
-    "double", review="it uses `twice`, which the cell that begins with `def twice(x):` defines, and that cell stands"
+    "double", review="it uses `twice`, which the cell that begins with `def twice(x):` defines, and that cell comes"
 )
 def a_helper_below_the_tests(n: Notebook) -> None:
     n.write("double", "def double(x):\n    return twice(x)")
@@ -222,7 +222,11 @@ def an_import_under_another_name(n: Notebook) -> None:
 
 
 # In a kernel no check can be run then: the first cell imports it.
-@honest("root", review="it uses `math`, which a cell of the lecture defines that is not in this notebook", kernel=False)
+@honest(
+    "root",
+    review="it uses `math`, which is defined by a cell of the lecture that is not in this notebook",
+    kernel=False,
+)
 def the_first_cell_was_lost(n: Notebook) -> None:
     n.cells.pop(n.place("import math"))
 
@@ -257,7 +261,7 @@ def an_answer_that_uses_what_a_later_cell_changed(n: Notebook) -> None:
     n.write("double", "def double(x):\n    return len(sizes) * x - x")
 
 
-@honest("double", review="it uses `sizes` of the lecture, and so does the cell that begins with `shown = [")
+@honest("double", review="it uses the lecture's `sizes`, and so does the cell that begins with `shown = [")
 def an_answer_that_counts_wrong(n: Notebook) -> None:
     n.move("shown = [", before="double")
     n.write("double", "def double(x):\n    return len(sizes) * x")
@@ -368,7 +372,7 @@ def captured_output(n: Notebook) -> None:
     n.write("double", "%%capture\n" + n["double"]["source"] + "\nprint(double(1))")
 
 
-@honest("double", review="defines `double`, which isn't there")
+@honest("double", review="defines `double`, which is missing")
 def an_answer_that_only_timeit_runs(n: Notebook) -> None:
     n.write("double", "%%timeit -n 1 -r 1\n" + n["double"]["source"])
 
@@ -429,13 +433,13 @@ def magics_for_a_screen_in_an_answer(n: Notebook) -> None:
     n.write("double", "%autosave 60\n%clear\n%connect_info\n%store -r\n" + n["double"]["source"])
 
 
-@honest("double", review="an earlier kernel stored is not here", kernel=False)
+@honest("double", review="stored by an earlier kernel are not available", kernel=False)
 def a_helper_from_an_earlier_session(n: Notebook) -> None:
     n.add("%store -r helper", before="double")
     n.write("double", "def double(x):\n    return helper(x)")
 
 
-@honest("double", review="an earlier kernel stored is not here", kernel=False)
+@honest("double", review="stored by an earlier kernel are not available", kernel=False)
 def whatever_an_earlier_session_stored(n: Notebook) -> None:
     n.add("%store -r", before="double")
     n.write("double", "def double(x):\n    return helper(x)")
@@ -484,18 +488,18 @@ def a_cell_that_stopped_for_the_student_too(n: Notebook) -> None:
     n.write("double", "def double(x):\n    return 3 * x")
 
 
-@honest("double", review="imports `pandas_of_the_future`, which isn't here")
+@honest("double", review="imports `pandas_of_the_future`, which isn't installed here")
 def a_package_that_is_missed_without_an_error(n: Notebook) -> None:
     n.add("try:\n    import pandas_of_the_future as pd\nexcept ImportError:\n    pd = None", before="double")
     n.write("double", "def double(x):\n    return pd.Series([x, x]).sum()")
 
 
-@honest("double", review="defines `double`, which isn't there")
+@honest("double", review="defines `double`, which is missing")
 def an_answer_for_one_system_only(n: Notebook) -> None:
     n.write("double", "import sys\n\nif sys.platform == 'plan9':\n\n    def double(x):\n        return 2 * x")
 
 
-@honest("double", review="its check shows 1 points in the notebook, and the same cases earn 0 here")
+@honest("double", review="its check shows 1 points in the notebook, but the same cases earn 0 here")
 def a_check_that_passed_where_it_was_run(n: Notebook) -> None:
     n.write("double", "import os\n\n\ndef double(x):\n    return 2 * x if os.environ.get('HOSTNAME_OF_MINE') else x")
     result = {"output_type": "execute_result", "execution_count": 3, "metadata": {}, "data": {"text/plain": "1.0"}}
@@ -509,18 +513,18 @@ def a_check_that_failed_where_it_was_run(n: Notebook) -> None:
     n["test_double"].update(outputs=[result], execution_count=3)
 
 
-@honest("double", review="uses `exists`, and what that finds may not be here")
+@honest("double", review="uses `exists`, and what that finds may be missing here")
 def a_file_that_is_missed_without_an_error(n: Notebook) -> None:
     n.add("from pathlib import Path\n\nfactor = 2 if Path('x.txt').exists() else 1", before="double")
     n.write("double", "def double(x):\n    return factor * x")
 
 
-@honest("double", review="uses `getenv`, and what that finds may not be here")
+@honest("double", review="uses `getenv`, and what that finds may be missing here")
 def a_variable_that_is_missed_without_an_error(n: Notebook) -> None:
     n.write("double", "import os\n\n\ndef double(x):\n    return int(os.getenv('FACTOR', '1')) * x")
 
 
-@honest("root", review="uses `scaled` of the student's, and did not run", kernel=False)
+@honest("root", review="uses the student's `scaled`, but did not run", kernel=False)
 def a_count_of_what_the_lecture_calls(n: Notebook) -> None:
     n.add("calls = []\n\n\ndef scaled(x):\n    calls.append(x)\n    return 10 * x", before="shown = [")
     n.write("root", "def root(x):\n    return x**0.5 + len(calls) - 3")
@@ -697,14 +701,14 @@ def an_answer_split_in_two(n: Notebook) -> None:
     n.write("double", "double = twice")
 
 
-@honest(review="the cell double is there 2 times")
+@honest(review="the cell double occurs 2 times")
 def an_answer_and_its_copy(n: Notebook) -> None:
     wrong = copy.deepcopy(n["double"]) | {"id": "copy"}
     wrong["source"] = "def double(x):\n    return 3 * x"
     n.cells.insert(n.place("double"), wrong)
 
 
-@honest("double", review="the cell double is there 2 times")
+@honest("double", review="the cell double occurs 2 times")
 def a_copy_that_is_wrong_comes_last(n: Notebook) -> None:
     wrong = copy.deepcopy(n["double"]) | {"id": "copy"}
     wrong["source"] = "def double(x):\n    return 3 * x"
@@ -722,29 +726,29 @@ def an_answer_redefined_below_its_tests(n: Notebook) -> None:
     n.add("def double(x):\n    return 3 * x", after="test_double")
 
 
-@honest(review="the cell of exercise double is missing or lost its mark")
+@honest(review="the cell of exercise double is missing or has lost its metadata")
 def an_answer_deleted_and_retyped(n: Notebook) -> None:
     text = n.cells.pop(n.place("double"))["source"]
     n.add(text, before="test_double")
 
 
-@honest(review="the cell of exercise double is missing or lost its mark")
+@honest(review="the cell of exercise double is missing or has lost its metadata")
 def an_answer_that_lost_its_mark(n: Notebook) -> None:
     n["double"]["metadata"] = {}
 
 
-@honest(review="the cell my-double is not one of")
+@honest(review="the cell my-double does not belong to")
 def an_answer_that_was_renamed(n: Notebook) -> None:
     n["double"]["metadata"]["nbgrader"]["grade_id"] = "my-double"
 
 
-@honest(review="the cell of exercise double is missing or lost its mark")
+@honest(review="the cell of exercise double is missing or has lost its metadata")
 def a_notebook_whose_cells_all_lost_their_marks(n: Notebook) -> None:
     for cell in n.cells:
         cell["metadata"] = {}
 
 
-@honest("double", review="the cell of exercise double is missing or lost its mark")
+@honest("double", review="the cell of exercise double is missing or has lost its metadata")
 def an_answer_that_was_deleted(n: Notebook) -> None:
     n.cells.pop(n.place("double"))
 
@@ -755,7 +759,7 @@ def an_answer_that_became_text(n: Notebook) -> None:
     del n["double"]["outputs"], n["double"]["execution_count"]
 
 
-@honest("double", review="it uses `double`, which the cell double defines, and that cell stands below its tests")
+@honest("double", review="it uses `double`, which the cell double defines, and that cell comes after its tests")
 def an_answer_below_its_tests(n: Notebook) -> None:
     n.move("double", after="test_double")
 
@@ -779,7 +783,7 @@ def only_the_first_cell_and_the_exercises(n: Notebook) -> None:
 
 @honest(
     "double",
-    review="it uses `twice`, which the cell test_double defines, and nothing in a test cell counts",
+    review="it uses `twice`, which the cell test_double defines, and code in a test cell does not count",
     kernel=False,
 )
 def a_helper_in_a_test_cell(n: Notebook) -> None:

@@ -85,16 +85,16 @@ def swapped(first: str, second: str) -> tuple[tuple[str, ...], ...]:
 CONTRADICTIONS: dict[str, tuple[teaching.Kit, list[teaching.Topic], str]] = {
     "both": (KIT, with_exercise("1.1", optional=True), "exercise 1.1 is both essential and optional"),
     "essential, and what it needs isn't": (
-        KIT, with_exercise("13.4", needs=("13.5",)), "exercise 13.4 is essential, and 13.5, which it needs, isn't",
+        KIT, with_exercise("13.4", needs=("13.5",)), "exercise 13.4 is essential, but 13.5, which it needs, isn't",
     ),
     "required, and what it needs is optional": (
-        KIT, with_exercise("2.2", needs=("2.5",)), "exercise 2.2 isn't optional, and 2.5, which it needs, is",
+        KIT, with_exercise("2.2", needs=("2.5",)), "exercise 2.2 isn't optional, but 2.5, which it needs, is",
     ),
     "an exercise that doesn't exist": (
-        KIT, with_exercise("2.2", needs=("2.9",)), "exercise 2.2 names exercise 2.9, which doesn't exist",
+        KIT, with_exercise("2.2", needs=("2.9",)), "exercise 2.2 mentions exercise 2.9, which doesn't exist",
     ),
     "an essential exercise is left out": (
-        with_syllabus(essential=False), with_exercise("0.1", optional=True), "exercise 0.1 is essential, and never due",
+        with_syllabus(essential=False), with_exercise("0.1", optional=True), "exercise 0.1 is essential, but never due",
     ),
     "a lecture is left out": (
         with_syllabus(weeks=SHORT.weeks[:-1]), TOPICS, "Five weeks: it doesn't name every lecture once, in order",
@@ -110,7 +110,7 @@ CONTRADICTIONS: dict[str, tuple[teaching.Kit, list[teaching.Topic], str]] = {
         KIT, with_exercise("1.1", needs=("14.1",)), "exercise 1.1 is due in week 1, before exercise 14.1, which it",
     ),
     "a week that is too full": (
-        with_syllabus(hours=2), TOPICS, "minutes, and it has 120",
+        with_syllabus(hours=2), TOPICS, "minutes, but has only 120",
     ),
     "an unknown lecture": (
         dataclasses.replace(KIT, questions={**KIT.questions, "15_more": ()}), TOPICS, "there is no lecture 15_more",
@@ -123,7 +123,7 @@ CONTRADICTIONS: dict[str, tuple[teaching.Kit, list[teaching.Topic], str]] = {
         dataclasses.replace(KIT, explained={}), TOPICS, "02_dtypes explains no mistake",
     ),
     "an essential exercise without an explanation": (
-        KIT, with_exercise("2.2", essential=True), "exercise 2.2 is essential, and none of its mistakes is explained",
+        KIT, with_exercise("2.2", essential=True), "exercise 2.2 is essential, but none of its mistakes is explained",
     ),
     "a sentence that no bank has": (
         KIT, with_exercise("2.4", mistakes=()), "02_dtypes: gap has no mistake 'Your result is eps, which is the gap",
