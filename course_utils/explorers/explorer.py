@@ -1,4 +1,4 @@
-"""An explorer's settings, its controls, and the frame that they make: plain data, equal wherever it is computed."""
+"""An explorer's settings, its controls, and the frame made from them: plain data, the same wherever it is computed."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ ASLEEP = "This is a picture of the first setting. Run this cell to wake the cont
 
 
 class Impossible(ValueError):
-    """These settings have no picture. The last picture stays, faded.
+    """These settings can't be drawn. The last picture stays, faded.
 
-    ``str(error)`` says what is wrong and what to do; ``control`` names the control at which it is said.
+    ``str(error)`` says what is wrong and what to do; ``control`` names the control beside which that appears.
     """
 
     def __init__(self, problem: str, control: str = "") -> None:
@@ -60,14 +60,14 @@ class Control:
 
 
 class Panel:
-    """Gives an explorer the settings that it asks for, and keeps what it asked: these are the controls.
+    """Gives an explorer the settings that it asks for, and remembers them: these are the controls.
 
     Which controls there are, and what they offer, can depend on what was answered before:
 
         card = panel.choice("card", CARDS, "H100 SXM")
         dtype = panel.choice("dtype", DTYPES[card], "bfloat16")
 
-    A setting that is not on offer (any more) becomes the default. ``width`` is the drawing's, in CSS pixels; ``moved``
+    A setting that isn't offered (any more) becomes the default. ``width`` is the drawing's, in CSS pixels; ``moved``
     names the control that was moved last ("" at first).
     """
 
@@ -206,10 +206,10 @@ class Explorer:
     question: Question | None = None
 
     def predicted(self, what: str) -> Explorer:
-        """This explorer, with the reader's guess beside its finding; ``what`` is the one that `predict.reconcile` had.
+        """This explorer, with the reader's guess beside its finding; ``what`` is that of `predict.reconcile`.
 
-        A reader who made no guess is asked for one. Where nothing was reconciled yet, the explorer is as before: its
-        cell also runs alone.
+        A reader who made no guess is asked for one. If `reconcile` hasn't run, the explorer is as before, so its cell
+        also runs alone.
         """
         from course_utils import predict  # not in the reader's page, which gets the question with the arguments
 
@@ -223,7 +223,7 @@ class Explorer:
         """What the page shows for ``state``, a value for each control's name: plain data that JSON can hold.
 
         The frame holds ``controls`` and their ``state``; ``title``, ``svg`` and ``finding``; how the ``guess``
-        compares; and, where these settings have no picture, the ``problem`` and the control ``at`` which it is.
+        compares; and, if these settings can't be drawn, the ``problem`` and the control ``at`` which it appears.
         """
         panel = Panel(state or {}, moved, NARROW if width < WIDE else WIDE)
         frame: dict[str, Any] = {
@@ -247,7 +247,7 @@ class Explorer:
         for control in shown:
             control["options"] = list(control["options"])
         found = {name: control.value for name, control in panel.controls.items()}
-        if frame["problem"]:  # what was not asked any more is as it was
+        if frame["problem"]:  # settings that weren't asked for stay as they were
             found = {name: value for name, value in (state or {}).items() if isinstance(value, str | bool)} | found
         return frame | {"controls": shown, "state": found}
 

@@ -71,11 +71,11 @@ def explore(
 
     Args:
         gradients: numbers of any shape, taken as float32; zeros and non-finite numbers are left out. Or `counts` of
-            them. By default a made-up bell.
+            them. By default, made-up gradients with a bell-shaped histogram.
         exponent: the initial scale's exponent, one of `SCALES`.
         form: a key of `FORMATS`.
-        cut: whether conversion to E4M3, which has no infinity, cuts what is too large to its largest number; otherwise
-            it becomes NaN. None asks PyTorch, whose releases differ, if the gradients are its tensor.
+        cut: whether conversion to E4M3, which has no infinity, replaces larger numbers by its largest one; otherwise
+            they become NaN. None does as the installed PyTorch does (releases differ) if the gradients are a tensor.
 
     Raises:
         ValueError: no gradient is finite and nonzero.
@@ -183,10 +183,10 @@ def show(panel: Panel, *, gradients: Bins, exponent: int, form: str, cut: bool) 
     said = {kind: _percent(each) for kind, each in share.items()}
     worst = next((kind for kind in ("too large", "zero", "subnormal") if share[kind] > _LIMITS[kind]), "normal")
     words = {"too large": "are too large for", "zero": "become 0 in", "subnormal": "are subnormal in"}
-    title = f"Times {_two(scale)}, {_short(share[worst])} of the gradients {words.get(worst, 'are normal in')} {chosen}"
+    title = f"At {_two(scale)}, {_short(share[worst])} of the gradients {words.get(worst, 'are normal in')} {chosen}"
     end = "become infinite"
     if chosen == "float8, E4M3":
-        end = f"are cut to {FORMATS[chosen].largest}" if cut else "become NaN"
+        end = f"become {FORMATS[chosen].largest}" if cut else "become NaN"
     finding = (
         f"Of the gradients times {_two(scale)}, {said['zero']} become 0 in {chosen}, {said['subnormal']} are "
         f"subnormal, {said['too large']} {end} and {said['normal']} are normal. "
@@ -230,7 +230,7 @@ def _legend(drawing: Drawing, share: dict[str, float], narrow: bool) -> None:
 
 
 def _label(drawing: Drawing, x: Axis, place: float, top: float, text: str, look: str, *, bold: bool = False) -> None:
-    """Text above a place, moved in where it would stick out."""
+    """Text above a place, moved inward if it would stick out."""
     half = wide(text) / 2
     place = min(max(place, x.start + half), x.end - half)
     drawing.rect(place - half - 2, top - 11, 2 * half + 4, 14, "paper", key=f"under {text.split()[0]}")
@@ -251,14 +251,14 @@ def _outline(gradients: Bins, x: Axis, y: Axis, total: int) -> list[tuple[float,
 
 def _verdict(share: dict[str, float], *, cut: bool) -> str:
     if share["too large"] and cut:
-        return "Too large: what is cut is wrong, and nothing says so."
+        return "Too large: the clipped gradients are wrong, and nothing warns you."
     if share["too large"]:
-        return "Too large: a single number that isn't finite means that this step has to be skipped."
+        return "Too large: a single non-finite gradient means that this step has to be skipped."
     if share["zero"] > _LIMITS["zero"]:
-        return "Too small: what became 0 is lost to the step."
+        return "Too small: gradients that became 0 contribute nothing to the step."
     if share["subnormal"] > _LIMITS["subnormal"]:
-        return "Hardly any is lost, but the subnormal ones have fewer digits: a larger scale is better."
-    return "A good scale: nearly all keep all their digits, and none overflows."
+        return "Hardly any gradients are lost, but subnormal ones have fewer digits: a larger scale is better."
+    return "A good scale: nearly all gradients keep all their digits, and none overflow."
 
 
 def _percent(share: float) -> str:
