@@ -84,7 +84,7 @@ def show(panel: Panel, *, first: dict[str, float]) -> Picture:
     )
 
     waste = _share(total)
-    title = f"Saving every {_time(interval)} loses {waste}; every {_time(best)} is best, with {_share(least)}"
+    title = f"Saving every {_time(interval)} loses {waste}; every {_time(best)} loses {_share(least)}"
     if total < 1.02 * least:
         title = f"Saving every {_time(interval)} loses {waste}: no interval loses less"
     finding = (

@@ -217,7 +217,7 @@ def test_no_number_is_so_large_that_the_command_hangs(words: list[str], capsys: 
 )
 def test_memory_is_given_as_people_write_it(text: str, value: float, capsys: pytest.CaptureFixture[str]) -> None:
     shown = run(capsys, "--model", "GPT-2 small", "--card", "A10G", "--memory", text)
-    assert re.search(rf"(of|for) {readable(value, 'B')}, ", shown)
+    assert re.search(rf"(of|card's) {readable(value, 'B')}[,.]", shown)
 
 
 def test_mfu_is_found_in_a_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
