@@ -12,6 +12,7 @@ import json
 import os
 import stat
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,10 +23,11 @@ from autograder.grading import source, submission
 from autograder.grading.exercises import ProblemSet, hidden_path, made_from
 from autograder.grading.source import Lecture
 from autograder.grading.submission import HandedIn
-from autograder.grading.text import one_line
+from autograder.grading.text import clean, one_line
 from course_utils.files import replacing
 
 CONFIG = "nbgrader_config.py"
+NAMED = 5  # files of a student's that a remark names
 INSTEAD = "handed in instead.txt"  # in submitted/STUDENT/LECTURE/, where no notebook could be taken
 SETTINGS = "class.toml"  # the class's rules, which a person writes
 CLASS = "class.json"  # what `course init` draws; no release and no page has it
@@ -38,6 +40,12 @@ _OF_ONE = {errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, err
 def concerns_one(error: OSError) -> bool:
     """Whether a file that can't be written is one student's problem rather than that of the disk or the folder."""
     return error.errno in _OF_ONE
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first few of a student's files, for a sentence, and how many more there are."""
+    more = [f"and {len(names) - NAMED:,} more files"] if len(names) > NAMED else []
+    return clean(", ".join([*names[:NAMED], *more]), limit=500)
 
 
 def _is_folder(path: Path) -> bool:
@@ -310,12 +318,12 @@ class ClassFolder:
         with contextlib.suppress(OSError):
             there |= {one_line(path.name) for path in self.assignment(student, lecture_name).iterdir()}
         if INSTEAD in there:
-            listed = submission.read(self.assignment(student, lecture_name) / INSTEAD).data or b""
-            there |= {one_line(line) for line in listed.decode("utf-8", "replace").splitlines()[:20] if line}
+            data = submission.read(self.assignment(student, lecture_name) / INSTEAD).data or b""
+            there |= {one_line(line) for line in data.decode("utf-8", "replace").splitlines()[:20] if line}
             there.discard(INSTEAD)
         return sorted(there)
 
     def remark(self, student: str, lecture_name: str) -> str:
         """That a student handed in other files than the notebook, with some of their names; "" if there are none."""
         there = self.instead(student, lecture_name)
-        return f"{student} handed in {', '.join(there[:5])}, and no {lecture_name}.ipynb" if there else ""
+        return f"{student} handed in {listed(there)}, and no {lecture_name}.ipynb" if there else ""
