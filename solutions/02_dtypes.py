@@ -889,8 +889,8 @@ it (the gradient times a small number, the *learning rate*): it's the *sum* that
 The usual one is to keep a `float32` copy of the weights, the *master weights*, add the updates there, and compute with
 a `bfloat16` copy of them. The other remedy changes how the sum is rounded. **Stochastic rounding** rounds a number to
 one of its two neighbors at random, with probabilities that make the result right *on average*. (A **probability** is a
-number from 0 to 1 that says how likely something is.) An update of a tenth of a gap, for example, moves the weight by a
-whole gap with probability 1/10.
+number between zero and one that says how likely something is.) An update of a tenth of a gap then moves the weight by a
+whole gap one time in ten.
 
 So this is what each format means for training:
 
