@@ -105,7 +105,7 @@ class Drawing:
         behind: bool = False,
         arrow: bool = False,
     ) -> None:
-        """A line through points, with a head at its end if it is an ``arrow``."""
+        """A line through points, with an arrowhead at its end if it's an ``arrow``."""
         points = list(points)
         path = "M" + " L".join(f"{_number(x)} {_number(y)}" for x, y in points)
         classes = " ".join(f"l-{each}" for each in look.split())
@@ -177,7 +177,7 @@ class Drawing:
         self.text(left, baseline, text, size=size, key=key)
 
     def glider(self, x: float, y: float, width: float, height: float, text: str, look: str, *, key: str) -> None:
-        """A box with a text in it that travels as one, slowly enough for the eye to follow it to its new place."""
+        """A box and its text that move together, slowly enough for the eye to follow them to their new place."""
         size = f'width="{_number(width)}" height="{_number(height)}"'
         self._front.append(
             f'<g class="course-glide" data-key="{html.escape(key)}" '
@@ -231,8 +231,8 @@ class Drawing:
     def handle(self, x: float, y: float, *, sets: str, within: tuple[float, float, float, float], label: str) -> None:
         """A point that can be dragged within ``(left, top, right, bottom)``.
 
-        It sets ``sets`` to "x y", in the drawing's own coordinates. Only a mouse can drag it, so a
-        control must offer the same.
+        It sets ``sets`` to "x y", in the drawing's own coordinates. Only a mouse can drag it, so a control
+        must offer the same.
         """
         box = " ".join(_number(value) for value in within)
         self.shape(

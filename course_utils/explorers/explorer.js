@@ -414,7 +414,7 @@ function patch(old, fresh) {
 }
 
 // JupyterLab, Notebook, VS Code and Colab: the kernel answers, unless it is busy or another one by now.
-const ASLEEP = "No answer from the kernel. If it was restarted, run this cell again to wake the controls.";
+const ASLEEP = "No answer from the kernel. If it was restarted, run this cell again to use the controls.";
 
 export default {
   render({ model, el }) {

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 WIDE, NARROW = 760, 380  # CSS pixels; a page narrower than `WIDE` shows the narrow drawing
 _LINES = '<details class="course-lines"><summary>Every number, with its formula and its sources</summary>'
-ASLEEP = "This is a picture of the first setting. Run this cell to wake the controls."
+ASLEEP = "This is a picture of the initial settings. Run this cell to use the controls."
 
 
 class Impossible(ValueError):
@@ -55,7 +55,7 @@ class Control:
     value: str | bool
     options: tuple[str, ...] = ()
     row: int = 0
-    play: int = 0  # a slider that can play: milliseconds from one value to the next
+    play: int = 0  # of a slider that can play: milliseconds per value
     hint: str = ""
 
 
@@ -206,7 +206,7 @@ class Explorer:
     question: Question | None = None
 
     def predicted(self, what: str) -> Explorer:
-        """This explorer, with the reader's guess beside its finding; ``what`` is that of `predict.reconcile`.
+        """This explorer, with the reader's guess beside its finding; ``what`` as for `predict.reconcile`.
 
         A reader who made no guess is asked for one. If `reconcile` hasn't run, the explorer is as before, so its cell
         also runs alone.
@@ -252,12 +252,12 @@ class Explorer:
         return frame | {"controls": shown, "state": found}
 
     def described(self) -> dict[str, Any]:
-        """What `load` makes the same explorer from, as plain data."""
+        """Plain data from which `load` makes the same explorer."""
         question = self.question and dict(vars(self.question))
         return {"name": self.name, "arguments": dict(self.arguments), "question": question}
 
     def still(self) -> str:
-        """The first picture as HTML, complete without a script. The book's script makes it live where it stands."""
+        """The first picture as HTML, complete without a script. The book's script adds the controls in place."""
         wide, narrow = self.frame(), self.frame(width=NARROW)
         described = html.escape(json.dumps(self.described()))
         first = html.escape(json.dumps({**wide, "svg": "", "lines": ""}))  # the page has both

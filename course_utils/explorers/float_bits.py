@@ -16,7 +16,7 @@ from course_utils.units import plain, raised
 
 @dataclass(frozen=True)
 class Format:
-    """A sign bit, ``exponent`` bits and ``mantissa`` bits; ``family`` is said beside the name.
+    """A sign bit, ``exponent`` bits and ``mantissa`` bits; ``family`` is shown beside the name.
 
     ``special``: how many codes after the largest finite number are infinity or NaN: "all" with the highest exponent,
     the "last" one alone, or "none".
@@ -97,7 +97,7 @@ def encoded(form: Format, value: float) -> int:
         code = (1 << form.bits - 1) - (1 << form.mantissa - 1 if form.bits > 8 else 1)
     elif math.isfinite(value):
         exponent = max(math.frexp(size)[1] - 1, least) if size else least
-        # `round` takes the even one of two numbers that are equally near. A carry moves on to the exponent field.
+        # `round` breaks ties to even. A carry moves on to the exponent field.
         steps = round(math.ldexp(size, form.mantissa - exponent))
         code = min(steps + (exponent - least << form.mantissa), form.top)
     return code + (1 << form.bits - 1 if math.copysign(1, value) < 0 else 0)

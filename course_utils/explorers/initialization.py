@@ -41,7 +41,7 @@ WIDTHS = (32, 128, 512)
 GAINS = tuple(2.0**power for power in (-1, -1 / 2, -1 / 4, -1 / 8, -1 / 16, 0.0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1))
 DEPTH = 50
 SHOWN = (1, 10, 20, 30, 40, 50)  # layers whose measurements are in the table
-KEEPS = (0.1, 10.0)  # what changes by less than these factors is said to keep its scale
+KEEPS = (0.1, 10.0)  # between these factors, a scale counts as kept
 FLOAT32 = (2.0**-149, (2 - 2.0**-23) * 2.0**127)
 _TABLE = "initialization.json"
 _ROWS = 32
@@ -83,7 +83,7 @@ def _moments(nonlinearity: str, q: float) -> tuple[float, float]:
     """E[φ(z)²] and E[φ′(z)²] for a normal z with variance q.
 
     By the trapezoidal rule, which for smooth functions that vanish at both ends has an error far below the last digit
-    drawn. So both functions of z are made to vanish, and even, so that they can be summed from 0.
+    drawn. So both functions of z are made even, to be summed from 0, and reduced by what doesn't vanish.
     """
     if nonlinearity == "none":
         return q, 1.0
@@ -134,7 +134,7 @@ def _table() -> dict[str, dict[str, dict[str, list[list[int]]]]]:
 def measured(
     initializer: str, gain: float, nonlinearity: str, width: int, residual: bool
 ) -> tuple[list[float], list[float]]:
-    """As `predict`, in the layers `SHOWN`, measured in one network; from the table."""
+    """The numbers of `predict` for the layers `SHOWN`, measured in one network; from the table."""
     rows = _table()[nonlinearity]["residual" if residual else "plain"][f"{width}"]
     if nonlinearity in HOMOGENEOUS and not residual:
         scale = math.log10(_factor(initializer, gain, width)) / 2  # of the factor of one layer
@@ -152,9 +152,9 @@ def _factor(initializer: str, gain: float, width: int) -> float:
 
 
 def measure(factor: float, nonlinearity: str, width: int, residual: bool) -> tuple[list[float], list[float]]:
-    """As `predict`, in the layers `SHOWN`, of one network with normally distributed weights, the same each time.
+    """Measure the numbers of `predict` for the layers `SHOWN` in one network with normal weights, the same each time.
 
-    In float64, because some of these networks leave float32's range. Needs PyTorch.
+    Computes in float64, because some of these networks leave float32's range. Needs PyTorch.
     """
     import torch
 
@@ -301,7 +301,7 @@ def _limits(points: Sequence[list[float]], lines: Sequence[list[float]]) -> str:
 
 
 def _said(value: float) -> str:
-    """A number in two digits, which is as many as another network would share: "3.5e-8"."""
+    """A number with two digits, about as many as in another network would be the same: "3.5e-8"."""
     return plain(float(f"{value:.2g}")) if 1e-3 <= value < 1e5 else re.sub(r"e\+?(-?)0?", r"e\1", f"{value:.1e}")
 
 

@@ -15,8 +15,8 @@ from course_utils.units import raised
 if TYPE_CHECKING:
     from torch import Tensor
 
-# A gradient is counted by its exponent and by where its significand lies, from 1 to 2: the count begins at each of
-# these. A power of two moves exponents alone, so these counts suffice to know exactly what any scaled gradient becomes.
+# Gradients are counted by their exponent and by the interval of their significand, from 1 to 2; each interval begins at
+# one of these. A power of two changes only exponents, so the counts say exactly what scaled gradients become.
 _NEXT = 2.0**-23  # from 1 to the next number in float32
 EDGES = (1.0, 1.0 + _NEXT, 1.75, 1.8125 + _NEXT, 1.875, 2 - 2**-7, 2 - 2**-8, 2 - 2**-10, 2 - 2**-11)
 Bins = Sequence[tuple[int, Sequence[int]]]  # exponent, and a count for each of EDGES
@@ -29,7 +29,7 @@ class Format:
     Attributes:
         bits: of the mantissa.
         low, high: the smallest and the largest exponent of normal numbers.
-        over: where in the highest exponent rounding makes a number too large, an index of `EDGES`.
+        over: the index in `EDGES` from which numbers with the highest exponent are rounded to one that's too large.
         largest: the largest number.
     """
 
@@ -40,7 +40,7 @@ class Format:
     largest: str
 
     def kind(self, exponent: int, place: int) -> str:
-        """What a number becomes by rounding to the nearest (of two equally near, the even one); one of `KINDS`."""
+        """What a number becomes by rounding to nearest, ties to even; one of `KINDS`."""
         if exponent > self.high or (exponent == self.high and place >= self.over):
             return "too large"
         if exponent >= self.low or (exponent == self.low - 1 and place >= EDGES.index(2 - 2**-self.bits)):
@@ -58,7 +58,7 @@ FORMATS = {
 }
 KINDS = {"zero": "become 0", "subnormal": "subnormal", "normal": "normal", "too large": "too large"}
 _LOOKS = {"zero": "none edged", "subnormal": "data soft edged", "normal": "data edged", "too large": "highlight edged"}
-_LIMITS = {"too large": 0.0, "zero": 0.01, "subnormal": 0.01}  # shares that do no harm
+_LIMITS = {"too large": 0.0, "zero": 0.01, "subnormal": 0.01}  # fractions that do no harm
 _PATTERNS = {"zero": "2 2", "too large": "6 2"}  # of their edges
 SCALES = list(range(-8, 41))
 _LEFT, _RIGHT = -52, 24  # exponents on the axis
@@ -96,7 +96,7 @@ def explore(
 
 
 def counts(gradients: Tensor) -> list[tuple[int, list[int]]]:
-    """How many of the finite numbers except 0 have each exponent and lie between which `EDGES`."""
+    """The finite nonzero numbers, counted by exponent and by the interval between `EDGES`."""
     import torch
 
     flat = gradients.detach().cpu().float().flatten().abs()
@@ -127,7 +127,7 @@ def by_kind(gradients: Bins, form: str, scale: int) -> dict[int, dict[str, int]]
 
 
 def shares(gradients: Bins, form: str, scale: int) -> dict[str, float]:
-    """The shares of the gradients that become zero, subnormal, normal and too large."""
+    """The fractions of the gradients that become zero, subnormal, normal and too large."""
     bins, total = by_kind(gradients, form, scale), sum(sum(row) for _, row in gradients)
     return {kind: sum(kinds[kind] for kinds in bins.values()) / total for kind in KINDS}
 
@@ -222,7 +222,7 @@ def _frame(drawing: Drawing, x: Axis, y: Axis, name: str, narrow: bool) -> None:
 
 
 def _legend(drawing: Drawing, share: dict[str, float], narrow: bool) -> None:
-    """The looks of the four kinds, each with its share, at fixed places."""
+    """A legend of the four kinds, with the fraction of each, at fixed places."""
     for place, (kind, words) in enumerate(KINDS.items()):
         left, top = (44 + 176 * place, 4) if not narrow else (4 + 188 * (place % 2), 4 + 18 * (place // 2))
         drawing.rect(left, top, 12, 12, _LOOKS[kind], behind=True, pattern=_PATTERNS.get(kind, ""))
@@ -262,7 +262,7 @@ def _verdict(share: dict[str, float], *, cut: bool) -> str:
 
 
 def _percent(share: float) -> str:
-    """A share in percent, never rounded to 0% or 100%."""
+    """A fraction in percent, never rounded to 0% or 100%."""
     if share in (0.0, 1.0):
         return f"{share:.0%}"
     if share < 0.001 or share > 0.999:

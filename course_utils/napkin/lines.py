@@ -95,7 +95,7 @@ class Plan:
 
     @property
     def fits(self) -> bool | None:
-        """Whether a card's share fits in its memory; None if that is unknown."""
+        """Whether what a card holds fits in its memory; None if that's unknown."""
         return None if self.limit is None or self.held is None else self.held <= self.limit
 
     @property
