@@ -174,7 +174,7 @@ check("matmul_flops")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>How many numbers does the product have, leading dimensions included? What does each of them cost?</details>
+<details><summary>Hint 1</summary>How many numbers does the product have, batch dimensions included? What does each of them cost?</details>
 <details><summary>Hint 2</summary><code>*batch, b, d = x_shape</code> unpacks a shape, and <code>torch.broadcast_shapes</code> returns the shape that two sets of batch dimensions broadcast to.</details>
 
 **Why it matters.** Nearly all of a model's FLOPs are in such products. You can count them before you run anything.

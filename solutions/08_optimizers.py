@@ -500,7 +500,7 @@ corrects this.
 
 **Adam** (Kingma and Ba, 2014) combines momentum with RMSProp. Its **first moment** $m$ is a running average of the
 gradients, similar to momentum; its **second moment** $v$ is a running average of their squares, as in RMSProp. Both
-start at zero. After $t$ steps the coefficients in each average add up to $1 - \beta^t$ instead of 1, so Adam divides by
+start at zero. After $t$ steps the coefficients in each moment add up to $1 - \beta^t$ instead of 1, so Adam divides by
 that; this is called **bias correction**.
 
 $$\begin{aligned}
@@ -590,7 +590,7 @@ $p \leftarrow p \cdot (1 - \text{lr} \cdot \text{weight\_decay})$; then take Ada
 $\varepsilon$ is outside the root, added to the *corrected* $\sqrt{\hat v}$.
 
 Keep three things in `self.state[p]`: `"step"`, a plain `int` that counts the steps *this parameter* has taken ($t$ in
-the formulas, so 1 during its first step); and the averages `"exp_avg"` ($m$) and `"exp_avg_sq"` ($v$), tensors with the
+the formulas, so 1 during its first step); and the moments `"exp_avg"` ($m$) and `"exp_avg_sq"` ($v$), tensors with the
 shape, dtype and device of `p`. As before, settings come from the group; a parameter without a gradient is skipped
 (nothing is shrunk, counted or kept); the others change in place, whatever their strides; and gradients don't change.
 """
@@ -691,7 +691,7 @@ You can think of these as one optimizer with parts switched on or off:
 | momentum | fading sum | nothing | 1 |
 | AdaGrad | the gradient | the sum of squares | 1 |
 | RMSProp | the gradient | running average of squares | 1 |
-| Adam | running average, corrected | running average of squares, corrected | 2 |
+| Adam | first moment, corrected | second moment, corrected | 2 |
 | AdamW | as Adam | as Adam; decoupled decay | 2 |
 """
 
@@ -837,8 +837,8 @@ assert list(saved["state"]) == [0, 1] and saved["param_groups"][0]["params"] == 
 
 # %% [markdown]
 r"""
-AdamW stores two averages for each element of a parameter. PyTorch's version also stores a counter for each *tensor*,
-and the counter is itself a tensor of 4 bytes. (Yours is a Python `int`, which takes no tensor memory.)
+AdamW stores two moments for each element of a parameter. PyTorch's version also stores a counter for each *tensor*, and
+the counter is itself a tensor of 4 bytes. (Yours is a Python `int`, which takes no tensor memory.)
 
 *Try it yourself:* look at the state of `torch.optim.AdamW(…, amsgrad=True)`. What else does it keep?
 
@@ -1109,9 +1109,9 @@ AdamW's by hand, for one parameter:
 # %%
 adamw_work = {  # operations on each parameter, in each step
     "shrink the weight": 1,  # ·
-    "average of gradients": 3,  # · · +
-    "average of squares": 4,  # · · · +
-    "correct both averages": 2,  # ÷ ÷
+    "first moment": 3,  # · · +
+    "second moment": 4,  # · · · +
+    "correct both moments": 2,  # ÷ ÷
     "root, and eps": 2,  # √ +
     "divide, times lr, subtract": 3,  # ÷ · −
 }
@@ -1712,11 +1712,11 @@ r"""
 
 What if a model doesn't fit because of AdamW's state? Here are two optimizers that keep less.
 
-- **Lion** (Chen and others, 2023) keeps one average, mixes it with the new gradient, and takes the *sign*. Each
-  parameter moves by exactly lr (or not at all, if the mix is 0), so Lion doesn't need a second average to determine how
+- **Lion** (Chen and others, 2023) keeps only a first moment, mixes it with the new gradient, and takes the *sign*. Each
+  parameter moves by exactly lr (or not at all, if the mix is 0), so Lion doesn't need a second moment to determine how
   far. Its state is half of AdamW's.
-- **Adafactor** (Shazeer and Stern, 2018) keeps no average of the gradients. Of the matrix of averaged squares, it keeps
-  only *the mean of each row and of each column*. For an $n \times k$ matrix that's $n + k$ numbers instead of $n \cdot
+- **Adafactor** (Shazeer and Stern, 2018) keeps no first moment. Of a matrix's second moment, it keeps only *the mean of
+  each row and of each column*. For an $n \times k$ matrix that's $n + k$ numbers instead of $n \cdot
   k$. From the row means $r_i$, the column means $c_j$, and the mean $\bar r$ of the row means, it estimates the entry
   in row $i$ and column $j$ as $r_i c_j / \bar r$. This is exact if all rows of the matrix are multiples of a single row
   (its *rank* is then 1); otherwise it's an estimate that has the right row and column means.
@@ -1725,7 +1725,7 @@ What if a model doesn't fit because of AdamW's state? Here are two optimizers th
 
 # %%
 class Lion(torch.optim.Optimizer):
-    """Keeps one average; moves by the sign of its mix with the gradient."""
+    """Keeps a first moment; moves by the sign of its mix with the gradient."""
 
     def __init__(
         self, params: Iterable[Any], lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99)
@@ -1768,7 +1768,7 @@ print(f"for {n:,} parameters: AdamW keeps {mine_keeps:,} B, Adafactor {factored:
 # %% [markdown]
 r"""
 For section 5's 1,024 × 512 matrix, Adafactor keeps 6,148 bytes, compared with AdamW's 4 million. (A vector can't be
-factored, so for biases and norms Adafactor keeps the full average.)
+factored, so for biases and norms Adafactor keeps the full second moment.)
 
 *Try it yourself:* run Lion in the narrow valley, `go_down(lambda p: Lion(p, lr=0.1))`. How far does it move in each
 step, at the start and near the minimum?
@@ -1888,7 +1888,7 @@ r"""
 
 **Mechanics.** An optimizer is two loops, over groups and parameters, around a formula. SGD: $p - \text{lr} \cdot g$.
 AdaGrad divides by the root of the *sum* of squares; RMSProp divides by the root of a running average; Adam also
-averages the gradient and corrects both averages; AdamW adds decoupled weight decay. A parameter without a gradient is
+averages the gradient and corrects both moments; AdamW adds decoupled weight decay. A parameter without a gradient is
 skipped. In float32, each parameter takes 4 bytes, its gradient 4, and its state 0 (SGD), 4 (momentum, AdaGrad, RMSProp,
 Muon, Lion), or 8 (AdamW). For activations, ask what each operation's backward pass needs.
 

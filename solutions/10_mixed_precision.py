@@ -123,16 +123,16 @@ r"""
 As lecture 02 showed, such an error is small compared with the noise of the batch. So use 16 bits for multiplications.
 
 But 16 bits aren't enough for numbers to which we *add* small amounts again and again: the *weights* and the optimizer's
-*running averages*. When you add a small number to a large one, the small one may be rounded away, and because the error
-has the same direction at every step, it doesn't average out. Adam's average of squared gradients, for instance, should
-shrink by 0.1% per step while the gradients are 0. Neighbors in `bfloat16` are 0.4 to 0.8% apart, so the average is
-always rounded back to where it was:
+*moments*, which are running averages (lecture 08). When you add a small number to a large one, the small one may be
+rounded away, and because the error has the same direction at every step, it doesn't average out. Adam's second moment,
+for instance, should shrink by 0.1% per step while the gradients are 0. Neighbors in `bfloat16` are 0.4 to 0.8% apart,
+so the second moment is always rounded back to its old value:
 """
 
 
 # %%
 def forget(dtype: torch.dtype, steps: int = 1_000) -> float:
-    """Adam's average of squared gradients after one gradient of 1 and `steps` gradients of 0."""
+    """Adam's second moment after one gradient of 1 and `steps` gradients of 0."""
     weight = nn.Parameter(torch.ones(1, dtype=dtype, device=device))
     optimizer = torch.optim.AdamW([weight], lr=1e-3)
     for gradient in [1.0] + [0.0] * steps:
@@ -155,11 +155,11 @@ assert torch.finfo(torch.bfloat16).eps == 2**-7  # 0.8% of 1, and 0.4% of a numb
 r"""
 > **Trap: low precision isn't mixed precision.** It's tempting to think that mixed precision means calling
 > `model.bfloat16()`, and that training then takes half the memory and a fraction of the time. That's *low* precision,
-> the fourth of our four runs. What makes precision *mixed* is what that claim leaves out: weights and averages in
+> the fourth of our four runs. What makes precision *mixed* is what that claim leaves out: weights and moments in
 > `float32`, and for `float16` a scaled loss.
 
 *Try it yourself:* run `forget` with `float16`. Then use `betas=(0.9, 0.95)`, a common choice for language models: does
-the average in `bfloat16` shrink now?
+the second moment in `bfloat16` shrink now?
 
 ## 2 · The lost update
 
@@ -428,7 +428,7 @@ The master weight ends slightly off its target, because the loss is computed fro
 starts to jump back and forth between the two numbers around the target, the gradient alternates in sign. Here that's
 the only cost in accuracy.
 
-What does it cost in bytes? Lecture 00 arrived at 16 per parameter. AdamW keeps two averages for each parameter (lecture
+What does it cost in bytes? Lecture 00 arrived at 16 per parameter. AdamW keeps two moments for each parameter (lecture
 08), in the dtype of the parameter it's given; let's make these tensors and count:
 """
 
@@ -519,7 +519,7 @@ their sum isn't: in which order do you add?</details>
 <details><summary>Hint 2</summary>How far did the weight move, and how far should it have moved? Here the
 format holds both exactly, and their difference too, even though <code>new_weight</code> isn't the exact sum.</details>
 
-**Why it matters.** Compensation takes two bytes instead of a master weight's four, and it works for Adam's averages as
+**Why it matters.** Compensation takes two bytes instead of a master weight's four, and it works for Adam's moments as
 well. You can use the trick wherever a sum of many terms is kept in a narrow format: running means, large counters, the
 total energy in a simulation.
 
@@ -1482,7 +1482,7 @@ you could predict with one function.
 
 *Try it yourself:* train the fourth with a learning rate of 0.003. If you solved exercise 10.3, write a fifth:
 `bfloat16` with your `compensated_add` (let AdamW step on a `float32` tensor of zeros, and add the change). How many
-bytes per parameter does it take if its averages are `float32`?
+bytes per parameter does it take if its moments are `float32`?
 
 ## How well do you guess?
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import re
@@ -151,8 +152,9 @@ def made_from(path: Path) -> str:
         return ""
 
 
+@functools.lru_cache(maxsize=64)
 def unpacked(content: bytes) -> Check:
-    """A check from its bytes."""
+    """A check from its bytes. Kept, since a worker needs the same ones for every submission of a class."""
     from course_utils.testing.requirements import Check
 
     return Check.unpack(content)

@@ -126,7 +126,7 @@ CONTRADICTIONS: dict[str, tuple[teaching.Kit, list[teaching.Topic], str]] = {
         KIT, with_exercise("2.2", essential=True), "exercise 2.2 is essential, and none of its mistakes is explained",
     ),
     "a sentence that no bank has": (
-        KIT, with_exercise("2.4", mistakes=()), "02_dtypes: gap has no mistake 'eps is the gap at 1; the gap grows and",
+        KIT, with_exercise("2.4", mistakes=()), "02_dtypes: gap has no mistake 'Your result is eps, which is the gap",
     ),
 }  # fmt: skip
 

@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("Take the three fields apart first; then ask which of the four cases it is.")
+exercise = Exercise("Extract the three fields first. Then decide which of the four cases you have.")
 
 
 def zero(student, bits, exponent_bits, mantissa_bits, finite=False):
@@ -57,7 +57,7 @@ def patterns(draw, field, finite=False, mantissa=0):
 
 
 exercise.requirement(
-    "normal numbers, of any format up to float64, to the last bit",
+    "normal numbers are exact to the last bit, in any format up to float64",
     points=0.5,
     tolerance=0,
     visible=[
@@ -80,11 +80,10 @@ exercise.requirement(
         "more mantissa than exponent needs": pattern(f"0 011 {2**40 + 1:048b}"),
     },
     domain=patterns("normal", finite=None),
-    hint="A normal number is 1 + mantissa / 2**mantissa_bits, times its power of two. bits / 2**n is a float and rounds; "
-    "bits >> n and bits // 2**n are exact.",
+    hint="Section 1 has the formula for a normal number. Mind the rounding: / returns a float, while >> and // are exact.",
 )
 exercise.requirement(
-    "subnormal numbers, of any format up to float64",
+    "subnormal numbers are exact, in any format up to float64",
     points=0.75,
     tolerance=0,
     visible=[pattern("0 00000 1000000000"), pattern("0 0000 001"), pattern("1 00000 11"), pattern("0 0000 111", finite=True),
@@ -100,7 +99,7 @@ exercise.requirement(
     domain=patterns(0, finite=None, mantissa=1),
 )
 exercise.requirement(
-    "both zeros, each with its sign",
+    "both zeros have the right sign",
     points=0.25,
     probe=zero,
     visible=[as_text("1 00000 0000000000"), as_text("0 00000 0000000000"), as_text("1 0000 000", finite=True)],
@@ -115,10 +114,10 @@ exercise.requirement(
     domain=st.builds(
         lambda e, m, sign: given(sign << (e + m), e, m), st.integers(2, 11), st.integers(1, 52), st.integers(0, 1)
     ),
-    hint="-0.0 is the zero with the sign bit set: -1 * 0 is 0 in Python, -1.0 * 0 is -0.0.",
+    hint="A zero whose sign bit is set is -0.0. In Python, -1 * 0 is 0, but -1.0 * 0 is -0.0.",
 )
 exercise.requirement(
-    "both infinities and NaN, where all exponent bits are set",
+    "if all exponent bits are set, the result is an infinity with the right sign, or NaN",
     points=0.75,
     visible=[
         pattern("0 1111 000"), pattern("1 11111 0000000000"), pattern("0 11111 0000000001"), pattern("0 11111 1111111111"),
@@ -136,10 +135,10 @@ exercise.requirement(
         "minus infinity of float64": pattern(f"1 {2047:011b} {0:052b}"),
     },
     domain=patterns("highest"),
-    hint="All exponent bits set is a special case: infinity if the mantissa is 0, otherwise NaN.",
+    hint="If all exponent bits are set, the pattern means infinity or NaN. Which of the two is it if the mantissa is 0?",
 )  # fmt: skip
 exercise.requirement(
-    "with finite=True the highest exponent is an ordinary one, and only one pattern of each sign is NaN",
+    "with finite=True the highest exponent is an ordinary one, and only the pattern with all bits after the sign set is NaN",
     points=0.5,
     tolerance=0,
     visible=[pattern("0 1111 110", finite=True), pattern("0 1111 000", finite=True), pattern("1 1111 111", finite=True),
@@ -155,10 +154,10 @@ exercise.requirement(
         "the lowest bit of mantissa alone": pattern("0 11111 0000000001", finite=True),
     },
     domain=patterns("highest", finite=True),
-    hint="finite=True changes one rule: only one pattern with all exponent bits set is special, and that one is NaN.",
+    hint="With finite=True there's no infinity, and most patterns with the highest exponent are ordinary numbers. Which one isn't?",
 )  # fmt: skip
 exercise.requirement(
-    "integers and Python's floats are enough: no tensor is made",
+    "the function uses integers and Python floats, and doesn't make a tensor",
     points=0.25,
     probe=with_tensors,
     tolerance=0,
@@ -173,57 +172,57 @@ exercise.requirement(
         lambda e, m, fraction: given((2 ** (e - 1) - 1) << m | int(fraction * 2**m), e, m),
         st.integers(3, 11), st.integers(1, 52), st.floats(0, 1, exclude_max=True),
     ),
-    hint="Work on the integer with >>, % and //, and make no tensor.",
+    hint="Use integer operations such as >>, % and //, and don't make a tensor.",
 )  # fmt: skip
 
-no_one = "The implicit one is missing: a normal number is 1 + mantissa / 2**mantissa_bits, times its power of two."
-bias_off = "Look at the bias: it is 2**(exponent_bits - 1) - 1, so 15 for five exponent bits."
-subnormal = "With an exponent field of 0 there is no implicit one: these are the subnormal numbers."
-no_sign = "The sign is lost: if the uppermost bit is set, the number is negative."
+no_one = "The implicit one is missing: every normal number has it."
+bias_off = "Your bias is wrong: with five exponent bits it must be 15."
+subnormal = "An exponent field of 0 means zero or a subnormal number: neither has an implicit one."
+no_sign = "Your code loses the sign: if the highest bit is set, the number is negative."
 exercise.mistake(no_one, "(2**mantissa_bits + mantissa) → mantissa")
 exercise.mistake(subnormal, "if exponent == 0: → if False:")
 exercise.mistake(subnormal, "if exponent == 0: → if exponent == 0 and mantissa == 0:")
-exercise.mistake("Subnormal numbers have the exponent of the field 1, which is 1 - bias, not 0 - bias.",
+exercise.mistake("Your subnormal numbers have the exponent 0 - bias; it must be the same as for an exponent field of 1.",
                  "2.0 ** (1 - bias - mantissa_bits) → 2.0 ** (0 - bias - mantissa_bits)")  # fmt: skip
-exercise.mistake("An exponent field of 1 is an ordinary one: only 0 is reserved for subnormal numbers.",
+exercise.mistake("An exponent field of 1 is an ordinary one: only a field of 0 means zero or a subnormal number.",
                  "if exponent == 0: → if exponent <= 1:")  # fmt: skip
 exercise.mistake(bias_off, "2 ** (exponent_bits - 1) - 1 → 2 ** (exponent_bits - 1)")
 exercise.mistake(bias_off, "2 ** (exponent_bits - 1) - 1 → 2**exponent_bits - 1")
-exercise.mistake("The bias depends on the number of exponent bits; 15 is that of float16.",
+exercise.mistake("The bias depends on the number of exponent bits; 15 is the bias of float16.",
                  "2 ** (exponent_bits - 1) - 1 → 15")  # fmt: skip
 exercise.mistake(no_sign, "-1.0 if bits >> (exponent_bits + mantissa_bits) else 1.0 → 1.0")
-exercise.mistake("The sign is reversed: a set bit means a negative number.",
+exercise.mistake("The sign is reversed: if the sign bit is set, the number is negative.",
                  "-1.0 if bits >> (exponent_bits + mantissa_bits) else 1.0 → 1.0 if bits >> (exponent_bits + mantissa_bits) else -1.0")  # fmt: skip
-exercise.mistake("Infinity has a sign too.", "sign * math.inf → math.inf")
-exercise.mistake("All exponent bits set is a special case: infinity, or NaN if the mantissa isn't 0.",
+exercise.mistake("Your code loses the sign of infinity: there's a negative infinity, too.", "sign * math.inf → math.inf")
+exercise.mistake("Your code treats the highest exponent as an ordinary one: without finite=True it's reserved for infinity and NaN.",
                  "if not finite: → if False:")  # fmt: skip
-exercise.mistake("All exponent bits set means infinity only if the mantissa is 0; otherwise it means NaN.",
+exercise.mistake("Your code returns infinity for NaN: if all exponent bits are set, any mantissa other than 0 means NaN.",
                  "math.nan if mantissa else sign * math.inf → sign * math.inf")  # fmt: skip
-exercise.mistake("All exponent bits set and mantissa 0 means infinity; NaN has any other mantissa.",
+exercise.mistake("Your code returns NaN for infinity: if all exponent bits are set, a mantissa of 0 means infinity.",
                  "math.nan if mantissa else sign * math.inf → math.nan")  # fmt: skip
-exercise.mistake("Any mantissa other than 0 is a NaN, not only the one with all bits set.",
+exercise.mistake("If all exponent bits are set, any mantissa other than 0 means NaN, not only a mantissa of all ones.",
                  "math.nan if mantissa else sign * math.inf → math.nan if mantissa == 2**mantissa_bits - 1 else sign * math.inf")  # fmt: skip
-one_nan = "With finite=True the highest exponent is an ordinary one; only the pattern with all bits below the sign set is NaN."
+one_nan = "With finite=True the highest exponent is an ordinary one; only the pattern with all bits after the sign set is NaN."
 exercise.mistake(one_nan, "if finite and mantissa → if mantissa", "if not finite: → if True:")
 exercise.mistake(one_nan, "if finite and mantissa == 2**mantissa_bits - 1: → if finite and mantissa:")
-exercise.mistake("With finite=True there's still one NaN: the pattern with all bits below the sign set.",
+exercise.mistake("With finite=True there's still one NaN: the pattern with all bits after the sign set.",
                  "if finite and mantissa == 2**mantissa_bits - 1: → if False:")  # fmt: skip
-exercise.mistake("With finite=True all bits below the sign set means NaN, not infinity.",
+exercise.mistake("With finite=True there's no infinity: the pattern with all bits after the sign set is NaN.",
                  "2**mantissa_bits - 1:\n            return math.nan → 2**mantissa_bits - 1:\n            return sign * math.inf")  # fmt: skip
-exercise.mistake("E4M3's layout alone doesn't make a format finite: only the argument `finite` does.",
+exercise.mistake("Your code guesses from the layout whether a format has an infinity: use the argument `finite`.",
                  "if finite and mantissa → if (finite := (exponent_bits, mantissa_bits) == (4, 3)) and mantissa")  # fmt: skip
-exercise.mistake("The sign of zero is lost: -1 * 0 is 0 in Python, -1.0 * 0 is -0.0.", "-1.0 if bits → -1 if bits",
+exercise.mistake("Your code loses the sign of zero: in Python, -1 * 0 is 0, but -1.0 * 0 is -0.0.", "-1.0 if bits → -1 if bits",
                  "else 1.0 → else 1")  # fmt: skip
-exercise.mistake("The sign bit got into the exponent: keep only the lower exponent_bits bits of what is left.",
+exercise.mistake("The sign bit got into your exponent field: keep only the exponent bits.",
                  "(bits >> mantissa_bits) % 2**exponent_bits → bits >> mantissa_bits")  # fmt: skip
-exercise.mistake("One step of the mantissa is 1 / 2**mantissa_bits.",
+exercise.mistake("Your code divides the mantissa by the wrong number: how many different mantissas are there?",
                  "(2**mantissa_bits + mantissa) * 2.0 ** (exponent - bias - mantissa_bits) → (1 + mantissa / (2**mantissa_bits - 1)) * 2.0 ** (exponent - bias)")  # fmt: skip
-exercise.mistake("bits / 2**n is a float and rounds; bits >> n and bits // 2**n are exact.",
+exercise.mistake("Your code divides integers with /, which returns a rounded float: use >> or //, which are exact.",
                  "bits >> (exponent_bits + mantissa_bits) → int(bits / 2 ** (exponent_bits + mantissa_bits))",
                  "(bits >> mantissa_bits) → int(bits / 2**mantissa_bits)")  # fmt: skip
 
 # %% mistake: negative numbers as in whole numbers
-# says: Only the uppermost bit is the sign; the other bits mean the same with either sign.
+# says: A float isn't stored in two's complement: apart from the sign bit, x and -x have the same bits.
 def decode(bits, exponent_bits, mantissa_bits, finite=False):
     width = 1 + exponent_bits + mantissa_bits
     if bits >= 2 ** (width - 1):
@@ -235,7 +234,7 @@ def decode(bits, exponent_bits, mantissa_bits, finite=False):
     return (1 + mantissa / 2**mantissa_bits) * 2.0 ** (exponent - bias)
 
 # %% mistake: asks PyTorch for the formats that it knows
-# says: Work with integers and Python's floats: this decoder makes no tensor.
+# says: Don't make a tensor: use integers and Python floats.
 def decode(bits, exponent_bits, mantissa_bits, finite=False):
     known = {(5, 10): torch.float16, (8, 7): torch.bfloat16, (5, 2): torch.float8_e5m2}
     known[4, 3] = torch.float8_e4m3fn if finite else None
@@ -412,4 +411,4 @@ def decode(bits, exponent_bits, mantissa_bits, finite=False):
     return struct.unpack(">d", whole.to_bytes(8, "big"))[0]
 
 # %% equivalent: finite and mantissa == 2 ** mantissa_bits - 1 → mantissa == 2 ** mantissa_bits - 1
-# why: without finite all ones is a NaN as well
+# why: a pattern of all ones is NaN without finite, too

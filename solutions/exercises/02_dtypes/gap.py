@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("Which pattern comes after that of x? The difference of the two numbers is exact in float64.")
+exercise = Exercise("Which bit pattern comes right after that of the rounded x? In float64, the difference of the two numbers is exact.")
 
 EIGHT = (torch.float8_e4m3fn, torch.float8_e5m2)
 WIDER = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
@@ -50,7 +50,7 @@ def between_numbers(draw, dtypes, least=0):
 
 nearest = {dtype: math.nextafter(2.0, 0) if dtype == torch.float64 else 2 - torch.finfo(dtype).eps for dtype in WIDER}
 exercise.requirement(
-    "at a normal number: the distance to the next larger one, in 16, 32 and 64 bits",
+    "for 16-, 32- and 64-bit dtypes, the result at a normal number is the distance to the next larger number",
     points=0.5,
     tolerance=0,
     visible=[given(3.0, torch.bfloat16), given(1e300, torch.float64), given(2.0**24, torch.float32, says="gap(2.0**24, torch.float32)"),
@@ -69,10 +69,10 @@ exercise.requirement(
         "3 in float16": given(3.0, torch.float16),
     },
     domain=at_numbers(WIDER),
-    hint="The gap is the same from one power of two to the next, and doubles there.",
+    hint="The gap is the same from one power of two to the next, where it doubles.",
 )  # fmt: skip
 exercise.requirement(
-    "at 0 and at the subnormal numbers, in 16, 32 and 64 bits",
+    "for 16-, 32- and 64-bit dtypes, the result at 0 or a subnormal number is the distance to the next larger number",
     points=0.5,
     tolerance=0,
     visible=[given(0.0, torch.float16), given(2.0**-20, torch.float16, says="gap(2.0**-20, torch.float16)"),
@@ -89,7 +89,7 @@ exercise.requirement(
         "2**-1030 in float64": given(2.0**-1030, torch.float64),
     },
     domain=at_numbers(WIDER, subnormal=True),
-    hint="Subnormal numbers are evenly spaced, from 0 up: below the smallest normal number the gap shrinks no further.",
+    hint="Subnormal numbers are evenly spaced, starting at 0: below the smallest normal number, the gap doesn't shrink any further.",
 )  # fmt: skip
 exercise.requirement(
     "x is rounded first, and the distance is measured from the rounded number",
@@ -108,10 +108,10 @@ exercise.requirement(
         "between two whole numbers": given(2_049.5, torch.float16),
     },
     domain=between_numbers(WIDER[1:], 1),
-    hint="Round x to the dtype first, and take the distance from there, not from x.",
+    hint="Round x to the dtype first. Then measure the distance from the rounded number, not from x.",
 )  # fmt: skip
 exercise.requirement(
-    "all of that in both 8-bit formats too",
+    "in both 8-bit formats, x is rounded and the result is the distance to the next larger number",
     points=0.5,
     tolerance=0,
     visible=[given(101.0, torch.float8_e4m3fn), given(0.0, torch.float8_e5m2), given(1.0, torch.float8_e5m2),
@@ -127,37 +127,37 @@ exercise.requirement(
         "a subnormal number": given(3 * 2.0**-9, torch.float8_e4m3fn),
     },
     domain=between_numbers(EIGHT) | at_numbers(EIGHT) | at_numbers(EIGHT, subnormal=True),
-    hint="PyTorch has no arithmetic for 8-bit floats: convert both numbers before you subtract.",
+    hint="PyTorch can't subtract 8-bit floats: convert both numbers first.",
 )  # fmt: skip
 
 RETURNED = "return following.double().item() - here.double().item()"
-exercise.mistake("eps is the gap at 1; the gap grows and shrinks with the number.",
+exercise.mistake("Your result is eps, which is the gap at 1; larger numbers have larger gaps, and smaller numbers have smaller ones.",
                  f"{RETURNED} → return torch.finfo(dtype).eps")  # fmt: skip
-exercise.mistake("The gap is the same from one power of two to the next; it doesn't grow with each number.",
+exercise.mistake("Your gap grows with every number; it must stay the same from one power of two to the next.",
                  f"{RETURNED} → return here.double().item() * torch.finfo(dtype).eps")  # fmt: skip
-exercise.mistake("Your result is the gap below; the exercise asks for the gap above, which is twice as large at a power of two.",
+exercise.mistake("Your result is the distance to the next smaller number; the exercise asks for the next larger one.",
                  "(here.view(whole) + 1) → (here.view(whole) - 1)",
                  f"{RETURNED} → return here.double().item() - following.double().item()")  # fmt: skip
-exercise.mistake("Take the distance from the rounded x, not from x itself.", "- here.double().item() → - x")
+exercise.mistake("Measure the distance from the rounded x, not from x itself.", "- here.double().item() → - x")
 exercise.mistake("Your result is the next larger number; the exercise asks for the distance to it.", " - here.double().item() → ")
-exercise.mistake("Your result is half of the gap.", f"{RETURNED} → return ({RETURNED[7:]}) / 2")
-exercise.mistake("PyTorch has no arithmetic for 8-bit floats: convert both numbers before you subtract.",
+exercise.mistake("Your result is half of the gap; the exercise asks for the whole gap.", f"{RETURNED} → return ({RETURNED[7:]}) / 2")
+exercise.mistake("PyTorch can't subtract 8-bit floats: convert both numbers first.",
                  f"{RETURNED} → return (following - here).item()")  # fmt: skip
-exercise.mistake("float32 can't hold every float64: subtract in a dtype in which nothing gets lost.",
+exercise.mistake("Your code subtracts in float32, which can't represent every float64 exactly: use a wider dtype.",
                  f"{RETURNED} → return following.float().item() - here.float().item()")  # fmt: skip
-exercise.mistake("Your result is the gap of float32: nextafter takes the dtype of what it is given.",
+exercise.mistake("Your result is the gap in float32: torch.nextafter works in the dtype of its arguments.",
                  "following = (here.view(whole) + 1).view(dtype) → here = here.float(); following = torch.nextafter(here, torch.tensor(math.inf))")  # fmt: skip
-exercise.mistake("Rounding to float16 on the way loses what wider formats hold.",
+exercise.mistake("Your code rounds x to float16 along the way: round it only to dtype.",
                  "torch.tensor(x, dtype=dtype) → torch.tensor(x, dtype=torch.float16).to(dtype)")  # fmt: skip
-exercise.mistake("Your code rounds to float32 on the way, and a float64 holds more.",
+exercise.mistake("Your code rounds x to float32 along the way: round it only to dtype.",
                  "torch.tensor(x, dtype=dtype) → torch.tensor(x).to(dtype)")  # fmt: skip
-exercise.mistake("The smallest normal number isn't what follows 0: the subnormal numbers are in between.",
+exercise.mistake("The number after 0 isn't the smallest normal number: subnormal numbers come in between.",
                  f"{RETURNED} → return max({RETURNED[7:]}, torch.finfo(dtype).tiny if x == 0 else 0)")  # fmt: skip
-exercise.mistake("The integer must have as many bytes as the dtype: two bytes fit only a 16-bit dtype.",
+exercise.mistake("Your code views every dtype as 16-bit integers: the integers must have the same size as the dtype.",
                  "{1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[dtype.itemsize] → torch.int16")  # fmt: skip
 
 # %% mistake: nothing below the smallest normal number
-# says: Subnormal numbers are evenly spaced: below the smallest normal number the gap shrinks no further.
+# says: Subnormal numbers are evenly spaced: below the smallest normal number, the gap doesn't shrink any further.
 def gap(x, dtype):
     here = torch.tensor(x, dtype=dtype).double().item()
     if here == 0:
@@ -165,14 +165,14 @@ def gap(x, dtype):
     return torch.finfo(dtype).eps * 2.0 ** (math.frexp(here)[1] - 1)
 
 # %% mistake: log2
-# says: log2 rounds, too: just below a power of two it gives an integer. math.frexp is exact.
+# says: math.log2 rounds its result: just below a power of two, your exponent is too large. Find the exponent exactly.
 def gap(x, dtype):
     info = torch.finfo(dtype)
     here = max(torch.tensor(x, dtype=dtype).double().item(), info.tiny)
     return info.eps * 2.0 ** math.floor(math.log2(here))
 
 # %% mistake: not rounded
-# says: Round x to the dtype first: that may take it up to a power of two, where the gap is different.
+# says: Round x to the dtype first: it may round up to a power of two, where the gap is larger.
 def gap(x, dtype):
     info = torch.finfo(dtype)
     return info.eps * 2.0 ** (math.frexp(max(x, info.tiny))[1] - 1)

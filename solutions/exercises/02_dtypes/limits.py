@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("Write down its pattern, and decode it by hand. The last bit counts as well.")
+exercise = Exercise("Write down the bit pattern of each number, and decode it by hand. The results must be exact to the last bit.")
 
 NAMES = ("max", "smallest_normal", "smallest_subnormal", "eps")
 
@@ -47,18 +47,17 @@ exercise.requirement(
     visible=[of(5, 10), of(4, 3), of(11, 52)],
     edges=EDGES,
     domain=formats,
-    hint="The highest exponent is reserved for infinity and NaN; the largest mantissa is all ones. "
-    "2.0**1024 is too large for a float.",
+    hint="The highest exponent is reserved for infinity and NaN, and the largest mantissa is all ones. Don't compute 2.0**1024 along the way.",
 )
 exercise.requirement(
-    'with finite=True "max" follows E4M3\'s rule',
+    'with finite=True, "max" follows the rules of E4M3: no infinity, and a single NaN',
     points=0.5,
     tolerance=0,
     rules=only("max"),
     visible=[of(4, 3, True), of(5, 2, True), of(3, 1, True)],
     edges=FINITE,
     domain=finite,
-    hint="With finite=True the highest exponent is an ordinary one, and only a mantissa of all ones makes it NaN.",
+    hint="With finite=True the highest exponent is an ordinary one, and it means NaN only if the mantissa is all ones.",
 )
 exercise.requirement(
     '"smallest_normal" is the smallest positive number with an implicit one',
@@ -78,7 +77,7 @@ exercise.requirement(
     visible=[of(5, 10), of(4, 3, True), of(11, 52)],
     edges=BOTH,
     domain=formats | finite,
-    hint="Below the smallest normal number lie the subnormal ones, in even steps.",
+    hint="Below the smallest normal number are the subnormal numbers, which are evenly spaced.",
 )
 exercise.requirement(
     '"eps" is the distance from 1 to the next larger number',
@@ -88,57 +87,57 @@ exercise.requirement(
     visible=[of(5, 10), of(4, 3, True)],
     edges={"float64": of(11, 52)} | BOTH,
     domain=formats | finite,
-    hint="eps is one step of the mantissa at 1.",
+    hint="Write down the pattern of 1 and the next pattern: eps is the distance between the two numbers.",
 )
 
 LARGEST = "(2 - 2 * eps) * 2.0 ** (bias + 1) if finite else (2 - eps) * 2.0**bias"
-above_zero = "Your result is the smallest normal number; below it lie the subnormal ones."
-exercise.mistake("The highest exponent is reserved for infinity and NaN: the largest finite number has the one below it.",
+above_zero = "Your smallest_subnormal is a normal number; subnormal numbers are smaller still."
+exercise.mistake("The highest exponent is reserved for infinity and NaN: the largest finite number has the next lower exponent.",
                  "(2 - eps) * 2.0**bias → (2 - eps) * (2.0 ** (bias + 1) if bias < 1000 else 0)")  # fmt: skip
-exercise.mistake("The mantissa of the largest number is all ones, which is just short of the next power of two.",
+exercise.mistake("Your max is a power of two and too large: the largest number is just below it, with a mantissa of all ones.",
                  "(2 - eps) * 2.0**bias → 2 * 2.0**bias if bias < 1000 else 0.0")  # fmt: skip
-exercise.mistake("The largest number has a mantissa of all ones; yours has the smallest mantissa.",
+exercise.mistake("Your max has a mantissa of 0; the largest number has a mantissa of all ones.",
                  "(2 - eps) * 2.0**bias → 2.0**bias")  # fmt: skip
-exercise.mistake("The implicit one is missing: the largest number has it too.",
+exercise.mistake("Your max lacks the implicit one, which every normal number has.",
                  "(2 - eps) * 2.0**bias → (1 - eps) * 2.0**bias")  # fmt: skip
-exercise.mistake("2.0**1024 is too large for a float: multiply a smaller power by a number just below 2.",
+exercise.mistake("For float64 your code computes 2.0**1024, which is too large for a float: keep the intermediate results smaller.",
                  "(2 - eps) * 2.0**bias → (1 - eps / 2) * 2.0 ** (bias + 1)")  # fmt: skip
-one_nan = "With finite=True the highest exponent is an ordinary one, and only a mantissa of all ones makes it NaN."
+one_nan = "With finite=True the highest exponent is an ordinary one, and it means NaN only if the mantissa is all ones."
 exercise.mistake(one_nan, f"{LARGEST} → (2 - eps) * 2.0**bias")
-exercise.mistake("With finite=True all ones is the NaN: the largest number lies one step below.",
+exercise.mistake("Your max belongs to the pattern that is NaN with finite=True: the largest number has the pattern before it.",
                  "2 - 2 * eps → 2 - eps")  # fmt: skip
-exercise.mistake("With finite=True the highest exponent holds ordinary numbers too.", "(bias + 1) → bias")
-exercise.mistake("The exponent of the smallest normal number is that of the field 1, which is 1 - bias.",
+exercise.mistake("With finite=True the highest exponent is an ordinary one: your max has a lower exponent.", "(bias + 1) → bias")
+exercise.mistake("Your smallest_normal is too small: a normal number has an exponent field of at least 1.",
                  '"smallest_normal": 2.0 ** (1 - bias) → "smallest_normal": 2.0 ** -bias')  # fmt: skip
-exercise.mistake("Field 1 is where the normal numbers begin: both smallest numbers have the exponent 1 - bias.",
+exercise.mistake("Your two smallest numbers have the exponent 0 - bias; it must be the same as for an exponent field of 1.",
                  '"smallest_normal": 2.0 ** (1 - bias) → "smallest_normal": 2.0 ** -bias',
                  "2.0 ** (1 - bias) * eps → 2.0 ** -bias * eps")  # fmt: skip
-exercise.mistake("Your result is a subnormal number: a normal one has an exponent field of at least 1.",
+exercise.mistake("Your smallest_normal is a subnormal number; a normal number has an exponent field of at least 1.",
                  '"smallest_normal": 2.0 ** (1 - bias) → "smallest_normal": 2.0 ** (1 - bias) * eps')  # fmt: skip
-exercise.mistake("The smallest normal number has a mantissa of 0; the implicit one is still there.",
+exercise.mistake("Your smallest_normal has a mantissa of 1; the smallest mantissa is 0.",
                  '"smallest_normal": 2.0 ** (1 - bias) → "smallest_normal": 2.0 ** (1 - bias) * (1 + eps)')  # fmt: skip
 exercise.mistake(above_zero, "2.0 ** (1 - bias) * eps → 2.0 ** (1 - bias)")
-one_step = "Subnormal numbers have the exponent of the field 1, 1 - bias; the smallest is one step of the mantissa."
+one_step = "Your smallest_subnormal is wrong: decode the pattern in which only the last bit is set."
 exercise.mistake(one_step, "2.0 ** (1 - bias) * eps → 2.0 ** -bias * eps")
 exercise.mistake(one_step, "2.0 ** (1 - bias) * eps → 2.0 ** -bias * (1 + eps) if bias < 1000 else 0.0")
-exercise.mistake("eps is the gap at 1, not the smallest number of all.", "2.0 ** (1 - bias) * eps → eps")
-below_one = "Your result is the distance from 1 down to its lower neighbor; the exercise asks for the distance up."
+exercise.mistake("Your smallest_subnormal is eps, but eps is the gap at 1, not the smallest number.", "2.0 ** (1 - bias) * eps → eps")
+below_one = "Your eps is the distance from 1 to the next smaller number; the exercise asks for the next larger one."
 exercise.mistake(below_one, '"eps": eps → "eps": eps / 2')
-whole = "eps is one step of the mantissa at 1."
+whole = "Write down the pattern of 1 and the next pattern: eps is the distance between the two numbers."
 exercise.mistake(whole, '"eps": eps → "eps": 2 * eps')
 exercise.mistake(whole, '"eps": eps → "eps": 2.0 ** (1 - bias) * eps')
 exercise.mistake(whole, '"eps": eps → "eps": 1 / (2**mantissa_bits - 1)')
-exercise.mistake("The exercise asks for the distance from 1 to the next larger number, not that number.", '"eps": eps → "eps": 1 + eps')
-exercise.mistake("The bias is 2**(exponent_bits - 1) - 1.", "bias = 2 ** (exponent_bits - 1) - 1 → bias = min(2 ** (exponent_bits - 1), 1022)")
+exercise.mistake("Your eps is the number after 1; the exercise asks for its distance from 1.", '"eps": eps → "eps": 1 + eps')
+exercise.mistake("Your bias is wrong: with five exponent bits it must be 15.", "bias = 2 ** (exponent_bits - 1) - 1 → bias = min(2 ** (exponent_bits - 1), 1022)")
 
 # %% mistake: a tuple
-# says: Return a dictionary with the four names.
+# says: Return a dictionary with the four names as keys.
 def limits(exponent_bits, mantissa_bits, finite=False):
     bias, eps = 2 ** (exponent_bits - 1) - 1, 2.0**-mantissa_bits
     return (2 - eps) * 2.0**bias, 2.0 ** (1 - bias), 2.0 ** (1 - bias) * eps, eps
 
 # %% mistake: eps is halved until nothing is left, in float64
-# says: Your result is the eps of Python's own floats, and so of float64; look at this format's mantissa.
+# says: Your eps is that of Python's floats, which are float64: use the number of mantissa bits of this format.
 def limits(exponent_bits, mantissa_bits, finite=False):
     bias, eps = 2 ** (exponent_bits - 1) - 1, 1.0
     while 1 + eps / 2 > 1:

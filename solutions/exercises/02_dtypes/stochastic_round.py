@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("The lower 16 bits are the distance to the neighbor nearer to zero, in units of 1/65,536 of a gap.")
+exercise = Exercise("The lower 16 bits of the float32 say how far it is to the neighbor nearer to zero, in units of 1/65,536 of a gap.")
 
 
 def outcomes(student, pattern, count):
@@ -20,8 +20,8 @@ def outcomes(student, pattern, count):
     return {
         "the lowest result": low.item(),
         "the highest result": high.item(),
-        "results between the two": int(((result != low) & (result != high)).sum()),
-        "share of the highest result": (result == high).double().mean().item(),
+        "number of results in between": int(((result != low) & (result != high)).sum()),
+        "fraction of elements with the highest result": (result == high).double().mean().item(),
     }
 
 
@@ -59,11 +59,11 @@ def randomness(student, size, seed, pattern=0x3F808000):
     first, second, third = (torch.Generator().manual_seed(s) for s in (seed, seed, seed + 1))
     one, two = rounded(first, 1), rounded(second, 2)
     return {
-        "the same for the same seed": one == two,
-        "the same in a second call": one == rounded(first, 1),
-        "the same for another seed": one == rounded(third, 1),
-        "PyTorch's global generator is as it was": all(untouched),
-        "elements in the result": len(one),
+        "same result for the same seed": one == two,
+        "same result in a second call": one == rounded(first, 1),
+        "same result for a different seed": one == rounded(third, 1),
+        "PyTorch's global generator is unchanged": all(untouched),
+        "number of elements in the result": len(one),
     }
 
 
@@ -96,8 +96,8 @@ def result(student, x):
         return found
     return {
         "the result": found,
-        "it is x itself, or a view of it": found.untyped_storage().data_ptr() == x.untyped_storage().data_ptr() != 0,
-        "a loop over the elements": steps(2048) > 4 * steps(64),
+        "the result is x or a view of x": found.untyped_storage().data_ptr() == x.untyped_storage().data_ptr() != 0,
+        "your code loops over the elements": steps(2048) > 4 * steps(64),
     }
 
 
@@ -106,15 +106,15 @@ def elements(pattern, count, says=""):
 
 
 def where(shape):
-    return given(shape, says=f"stochastic_round(x, generator), where x has the shape {list(shape)} and all of it lies halfway")
+    return given(shape, says=f"stochastic_round(x, generator), where x has shape {list(shape)} and every element is halfway between two neighbors")
 
 
-SHARE = {"probe": outcomes, "band": ["share of the highest result"]}
+SHARE = {"probe": outcomes, "band": ["fraction of elements with the highest result"]}
 ANY = st.builds(lambda sign, upper: (sign | upper) << 16, st.sampled_from([0, 0x8000]),
                 st.integers(0, 0x7F7E) | st.integers(0x3F00, 0x4100) | st.sampled_from([0, 1, 0x7F, 0x3FFF, 0x7F7E]))  # fmt: skip
 
 exercise.requirement(
-    "one of the two neighbors, each with the probability that makes it right on average",
+    "each result is one of the two neighbors, with probabilities that make it right on average",
     points=0.75,
     **SHARE,
     visible=[
@@ -138,13 +138,13 @@ exercise.requirement(
         "0.1 and a bit": elements(0x3DCCC800, 20_000),
     },
     domain=st.builds(lambda upper, lower: elements(upper | lower, 20_000), ANY, st.integers(0x0800, 0xF800)),
-    hint="The probability of the farther neighbor is the distance to the nearer one, in gaps.",
+    hint="The nearer a neighbor is, the more often it must be chosen. How often should an element halfway between them go each way?",
 )
 exercise.requirement(
     "numbers that bfloat16 can represent exactly don't change",
     points=0.25,
     **SHARE,
-    visible=[elements(0x3F800000, 2**20, "that are 1"), elements(0xC0490000, 1_000, "that are -3.140625")],
+    visible=[elements(0x3F800000, 2**20, "that are all 1"), elements(0xC0490000, 1_000, "that are all -3.140625")],
     edges={
         "the largest": elements(0x7F7F0000, 1_000),
         "the lowest": elements(0xFF7F0000, 1_000),
@@ -155,7 +155,7 @@ exercise.requirement(
         "an odd one": elements(0x3F810000, 2**20),
     },
     domain=st.builds(lambda upper: elements(upper, 1_000), ANY),
-    hint="If the lower bits are all 0, there's no other neighbor to round to.",
+    hint="If the lower 16 bits are all 0, bfloat16 can represent the number exactly, so it must never be rounded up.",
 )
 exercise.requirement(
     "each element is rounded independently",
@@ -169,15 +169,15 @@ exercise.requirement(
         "two columns": where((4_000, 2)),
     },
     domain=st.tuples(st.integers(50, 90), st.integers(50, 90), st.integers(1, 3)).map(where),
-    hint="Each element needs a random number of its own, not each row or each column.",
+    hint="Draw a separate random number for each element, not one for each row or column.",
 )
 exercise.requirement(
     "all randomness comes from the generator that is passed in",
     points=0.5,
     probe=randomness,
     visible=[
-        given(100, 7, says="stochastic_round(x, generator) of 100 elements halfway, twice with one generator, and with others"),
-        given(100, 7, 0x3F800000, says="stochastic_round(x, generator) of 100 elements that are 1, twice with one generator, and with others"),
+        given(100, 7, says="stochastic_round(x, generator), where x has 100 elements halfway between two neighbors, twice with one generator and then with others"),
+        given(100, 7, 0x3F800000, says="stochastic_round(x, generator), where x has 100 elements that are all 1, twice with one generator and then with others"),
     ],
     edges={
         "more elements": given(2_000, 0),
@@ -186,10 +186,10 @@ exercise.requirement(
         "near the next": given(2_000, 5, 0x3F80E000),
     },
     domain=st.builds(given, st.integers(90, 400), st.integers(0, 10**6), st.sampled_from([0x3F808000, 0x41008000])),
-    hint="Pass generator=generator to the function that draws, don't use another generator, and don't seed it again.",
+    hint="Every PyTorch function that draws random numbers takes generator=…; without it, the global generator is used. Don't seed any generator.",
 )
 exercise.requirement(
-    "a new bfloat16 tensor of the shape of x, without a loop, and x stays as it is",
+    "the result is a new bfloat16 tensor with the same shape as x, computed without a loop, and x doesn't change",
     points=0.25,
     probe=result,
     visible=[
@@ -210,63 +210,63 @@ exercise.requirement(
     domain=st.lists(st.integers(1, 5), max_size=3).map(
         lambda shape: given(torch.arange(125.0)[: torch.Size(shape).numel()].view(shape).movedim(*(0, -1) if shape else ((), ())))
     ),
-    hint="Make a new tensor: .to(torch.bfloat16) of what you have computed.",
+    hint="Round all elements at once, without writing to x. Then check the dtype and the shape of the result.",
 )  # fmt: skip
 
 NOISE = "torch.randint(\n        0, 2**16, x.shape, generator=generator, dtype=torch.int32, device=x.device\n    )"
 BITS = "bits = x.view(torch.int32) + noise"
-own = "Each element needs a random number of its own, not each row or each column."
-exercise.mistake("Cutting off the lower bits always gives the neighbor nearer to zero: nothing is random.", f"{BITS} → bits = x.view(torch.int32)")
-exercise.mistake("Your code tosses a fair coin; the nearer neighbor must come up more often.",
+own = "Draw a separate random number for each element, not one for each row or column."
+exercise.mistake("Your code always picks the neighbor nearer to zero: nothing is random.", f"{BITS} → bits = x.view(torch.int32)")
+exercise.mistake("Your code picks both neighbors equally often; it must pick the nearer one more often.",
                  f"{BITS} → bits = x.view(torch.int32) + (noise >= 2**15) * (x.view(torch.int32) & 0xFFFF != 0) * 2**16")  # fmt: skip
 exercise.mistake(own, "0, 2**16, x.shape → 0, 2**16, x.shape[-1:]")
 exercise.mistake(own, "0, 2**16, x.shape → 0, 2**16, [n if d == 0 else 1 for d, n in enumerate(x.shape)]")
-exercise.mistake("All randomness comes from the generator that is passed in: pass it to the function that draws.", "generator=generator, → ")
-exercise.mistake("The result is a bfloat16 tensor.", ".to(torch.bfloat16) → ")
-exercise.mistake("The result is a tensor of bfloat16 numbers, not of their bits.", ".view(torch.float32).to(torch.bfloat16) → ")
-exercise.mistake("x belongs to the caller: make a new tensor.", f"{BITS} → bits = x.view(torch.int32); bits += noise")
-exercise.mistake("Even a neighbor that is 65,535/65,536 of a gap away must come up now and then.", f"{NOISE} → 256 * {NOISE.replace('2**16', '2**8')}")
-exercise.mistake("Numbers that bfloat16 can represent exactly don't change: the largest draw mustn't carry by itself.", "0, 2**16, x.shape → 0, 2**16 + 1, x.shape")
-exercise.mistake("If the lower bits are all set, all but one draw in 65,536 must give the next number: draw 65,535 too.",
+exercise.mistake("Your code draws from PyTorch's global generator: draw from the one that is passed in.", "generator=generator, → ")
+exercise.mistake("The result must be a bfloat16 tensor.", ".to(torch.bfloat16) → ")
+exercise.mistake("Your result holds bits as integers: return the bfloat16 numbers that these bits represent.", ".view(torch.float32).to(torch.bfloat16) → ")
+exercise.mistake("Your code writes to x, which belongs to the caller.", f"{BITS} → bits = x.view(torch.int32); bits += noise")
+exercise.mistake("Your random numbers are too coarse: even a neighbor 65,535/65,536 of a gap away must be picked now and then.", f"{NOISE} → 256 * {NOISE.replace('2**16', '2**8')}")
+exercise.mistake("Numbers that bfloat16 can represent exactly must not change: your largest random number is too large.", "0, 2**16, x.shape → 0, 2**16 + 1, x.shape")
+exercise.mistake("Even a neighbor 65,535/65,536 of a gap away must be picked now and then: your largest random number is too small.",
                  "0, 2**16, x.shape → 0, 2**16 - 1, x.shape")  # fmt: skip
-exercise.mistake("A second call must draw new numbers: don't seed the generator again.", "noise = torch → generator.manual_seed(0)\n    noise = torch")
-exercise.mistake("A copy of the generator draws the same numbers each time: draw from the one that is passed in.",
+exercise.mistake("Don't seed the generator: a second call must draw new random numbers.", "noise = torch → generator.manual_seed(0)\n    noise = torch")
+exercise.mistake("Your code draws from a copy of the generator, which gives the same random numbers in each call: draw from the generator itself.",
                  "generator=generator → generator=generator.clone_state() if hasattr(generator, 'clone_state') else torch.Generator().manual_seed(generator.initial_seed())")  # fmt: skip
-exercise.mistake("Adding to the bits moves negative numbers away from zero, too: they don't need a case of their own.",
+exercise.mistake("Negative numbers don't need a special case: adding to their bits moves them away from zero, too.",
                  f"{BITS} → bits = x.view(torch.int32) + torch.where(x < 0, 2**16 - 1 - 0 * noise, noise)")  # fmt: skip
-exercise.mistake("The result has the shape of x.", ".to(torch.bfloat16) → .to(torch.bfloat16).flatten()")
+exercise.mistake("The result must have the same shape as x.", ".to(torch.bfloat16) → .to(torch.bfloat16).flatten()")
 
 # %% mistake: noise of a fixed size
-# says: The gap between neighbors depends on the number: noise of one size fits only some of them.
+# says: The gap depends on the number, so noise of a fixed size is wrong for most numbers.
 def stochastic_round(x, generator):
     return (x + (torch.rand(x.shape, generator=generator) - 0.5) * 2**-7).bfloat16()
 
 # %% mistake: rounded to nearest after the noise
-# says: If you round to nearest after adding the noise, the result is off by half a gap: cut off the lower bits instead.
+# says: Rounding to nearest after you add the noise shifts the result by half a gap on average: cut off the lower bits instead.
 def stochastic_round(x, generator):
     noise = torch.randint(0, 65536, x.shape, generator=generator, dtype=torch.int32)
     return (x.view(torch.int32) + noise).view(torch.float32).bfloat16()
 
 # %% mistake: seeds the global generator from the other
-# says: Draw from the generator that is passed in; the global one belongs to others.
+# says: Draw from the generator that is passed in, and leave PyTorch's global generator alone.
 def stochastic_round(x, generator):
     torch.manual_seed(int(torch.randint(2**31, (), generator=generator)))
     noise = torch.randint(0, 65536, x.shape, dtype=torch.int32)
     return ((x.view(torch.int32) + noise) & -65536).view(torch.float32).bfloat16()
 
 # %% mistake: to nearest
-# says: You get the same neighbor each time: that's ordinary rounding.
+# says: Your code always picks the nearest neighbor: that's ordinary rounding, not stochastic rounding.
 def stochastic_round(x, generator):
     return x.to(torch.bfloat16)
 
 # %% mistake: one draw for all
-# says: You drew once for all elements: each needs a draw of its own.
+# says: Your code draws a single random number for all elements: draw a separate one for each.
 def stochastic_round(x, generator):
     noise = torch.randint(0, 65536, (1,), generator=generator, dtype=torch.int32)
     return ((x.view(torch.int32) + noise) & -65536).view(torch.float32).bfloat16()
 
 # %% mistake: the wrong way round
-# says: It's the other way around: the nearer neighbor must come up more often.
+# says: Your probabilities are reversed: the nearer neighbor must be picked more often.
 def stochastic_round(x, generator):
     bits = x.view(torch.int32)
     share = (bits & 0xFFFF) / 65536

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Convert, and look at what became of each value. Join conditions on tensors with & and |, not with "
-                    "`and` and `or`, and put each comparison in parentheses.")  # fmt: skip
+exercise = Exercise("Convert the values, and look at what they became. Combine conditions on tensors with & and |, not with `and` and `or`, and put each comparison in parentheses.")  # fmt: skip
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 LEAST = {torch.float16: -24, torch.bfloat16: -133, torch.float32: -149}  # the smallest number: 2 to the power of this
@@ -102,10 +101,10 @@ exercise.requirement(
         "bfloat16 to itself": given(torch.tensor([3e38, inf, -1.0]).bfloat16(), torch.bfloat16),
     },
     domain=around("most"),
-    hint="A value too large becomes infinite, and doesn't survive; negative ones overflow as well.",
+    hint="A value that's too large for dtype becomes infinite and doesn't survive. Negative values can overflow, too.",
 )  # fmt: skip
 exercise.requirement(
-    "a value that becomes 0 doesn't survive; one that was 0 does, and so do subnormal numbers",
+    "a value that becomes 0 doesn't survive unless it was 0 before; a value that becomes a subnormal number survives",
     points=0.25,
     visible=[
         values([0.1, 1e-8, -1e-8, 0.0], torch.float16),
@@ -127,10 +126,10 @@ exercise.requirement(
         "exact or not": values([0.1, 1 / 3, 1e-5], torch.float16, torch.float64),
     },
     domain=around("least"),
-    hint="A value too small becomes 0, and doesn't survive; a 0 has nothing to lose.",
+    hint="A value that's too small for dtype becomes 0 and doesn't survive. A value that was 0 before has nothing to lose.",
 )
 exercise.requirement(
-    "a value is judged by the number that it's rounded to, up to the edges of the format",
+    "near the limits of dtype, what counts is the number that a value rounds to",
     points=0.25,
     visible=[
         values([65504.0, 65519.0, 65520.0], torch.float16),
@@ -144,10 +143,10 @@ exercise.requirement(
         for dtype in DTYPES
     },
     domain=at_the_edges(),
-    hint="The edges are halfway from 0 to the smallest number, and half a gap beyond the largest.",
+    hint="Don't compare the values with the limits yourself: let the conversion round, and look at its result.",
 )  # fmt: skip
 exercise.requirement(
-    "a Boolean tensor with the shape of values, whatever that is",
+    "the result is a Boolean tensor with the same shape as values, whatever that shape is",
     points=0.25,
     visible=[
         values([[1.0, 1e5], [1e5, 1.0], [3.0, -2.0]], torch.float16),
@@ -166,44 +165,44 @@ exercise.requirement(
         "of parameters": given(torch.tensor([1.0, 1e5, 3.0], requires_grad=True), torch.float16),
     },
     domain=of_any_shape(),
-    hint="Return a tensor of bool: one truth value for each of the values, in their shape.",
+    hint="Return a Boolean tensor with one element for each value, in the same shape as values.",
 )
 
 REST = "converted.isfinite() & ((converted != 0) | (values == 0))"
-over = "A number too large becomes infinite: it doesn't survive."
-exact = "It needn't stay exactly the same: 0.1 becomes the nearest number that the format has, and survives."
+over = "A value that's too large for dtype becomes infinite: it doesn't survive."
+exact = "A value needn't stay exactly the same: 0.1 is rounded to a nearby number, and survives."
 not_finite = "A value that's already infinite or NaN doesn't survive."
-rounding = "What counts is what the number is rounded to: the edges are halfway to 0, and halfway beyond the largest."
+rounding = "Don't compare the values with the limits of dtype: a value slightly beyond a limit may still round to a number within it."
 exercise.mistake(exact, f"{REST} → converted.to(values.dtype) == values")
-exercise.mistake("A number too small becomes 0: it doesn't survive.", " & ((converted != 0) | (values == 0)) → ")
+exercise.mistake("A value that's too small for dtype becomes 0: it doesn't survive.", " & ((converted != 0) | (values == 0)) → ")
 exercise.mistake(over, "converted.isfinite() & → ~converted.isnan() &")
-exercise.mistake("0 stays 0: it has nothing to lose, and survives.", "((converted != 0) | (values == 0)) → (converted != 0)")
-exercise.mistake("Negative numbers overflow as well.", "converted.isfinite() → (converted < torch.inf)")
-exercise.mistake("Negative numbers survive as positive ones do.", "(converted != 0) → (converted > 0)")
-exercise.mistake("Below the smallest normal number are the subnormal ones, and those survive.",
+exercise.mistake("A value that was 0 before the conversion has nothing to lose: it survives.", "((converted != 0) | (values == 0)) → (converted != 0)")
+exercise.mistake("Negative values can overflow, too: they become minus infinity.", "converted.isfinite() → (converted < torch.inf)")
+exercise.mistake("Negative values can survive, too: your code accepts only positive ones.", "(converted != 0) → (converted > 0)")
+exercise.mistake("A value that becomes a subnormal number survives: your code rejects everything below the smallest normal number.",
                  "(converted != 0) → (converted.abs() >= torch.finfo(dtype).tiny)")  # fmt: skip
 exercise.mistake(rounding, "converted.isfinite() → (values.abs() <= torch.finfo(dtype).max)")
 exercise.mistake(rounding, "(converted != 0) → (values.abs() >= torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps)")
-exercise.mistake("eps is the gap at 1, and not the smallest number: far smaller ones survive.",
+exercise.mistake("eps is the gap at 1, not the smallest number: far smaller values survive.",
                  "(converted != 0) → (converted.abs() > torch.finfo(dtype).eps)")  # fmt: skip
 exercise.mistake(not_finite, "converted.isfinite() → ~converted.isinf()")
 exercise.mistake("A value that's already infinite doesn't survive: it isn't a finite number.",
                  "converted.isfinite() → (converted.isfinite() | values.isinf())")  # fmt: skip
-exercise.mistake("True means that it survives.", f"{REST} → ~({REST})")
-exercise.mistake("The conversion is to `dtype`, and not always to float16: bfloat16 has exponents like float32.",
+exercise.mistake("Your result is reversed: True means that the value survives.", f"{REST} → ~({REST})")
+exercise.mistake("Your code always converts to float16: convert to `dtype`.",
                  "values.to(dtype) → values.half()")  # fmt: skip
-exercise.mistake("One answer for each value, not one for all of them.", f"{REST} → ({REST}).all()")
-exercise.mistake("The result has the shape of the values.", f"{REST} → ({REST}).flatten()")
-exercise.mistake("A dimension of size 1 belongs to the shape too.", f"{REST} → ({REST}).squeeze()")
+exercise.mistake("Return one Boolean for each value, not a single one for all of them.", f"{REST} → ({REST}).all()")
+exercise.mistake("The result must have the same shape as values.", f"{REST} → ({REST}).flatten()")
+exercise.mistake("Keep dimensions of size 1: the result must have the same shape as values.", f"{REST} → ({REST}).squeeze()")
 exercise.mistake("Return Booleans, not the values themselves.", f"{REST} → torch.where({REST}, converted, 0)")
 exercise.mistake("Return a tensor, not a list.", f"{REST} → ({REST}).tolist()")
-exercise.mistake("Comparisons bind less than &: put each of them in parentheses.",
+exercise.mistake("& and | have a higher precedence than comparisons: put each comparison in parentheses.",
                  f"{REST} → converted.isfinite() & converted != 0 | values == 0")  # fmt: skip
-exercise.mistake("Join conditions on tensors with & and |: `and` and `or` want a single truth value.",
+exercise.mistake("Combine conditions on tensors with & and |: `and` and `or` need a single Boolean.",
                  f"{REST} → converted.isfinite() and (converted != 0 or values == 0)")  # fmt: skip
-exercise.mistake("A float64 may become 0 in float32: ask the values themselves whether they were 0.",
+exercise.mistake("Your code converts to float32 first, where a tiny float64 already becomes 0: check the original values for 0.",
                  "converted = values.to(dtype) → values = values.float(); converted = values.to(dtype)")  # fmt: skip
-exercise.mistake("values belongs to the caller: change nothing in it.",
+exercise.mistake("Your code changes values, which belongs to the caller.",
                  f"return {REST} → result = {REST}; values.detach()[~result] = 0; return result")  # fmt: skip
 
 # %% wrong: close is good enough
@@ -238,7 +237,7 @@ def survives(values, dtype):
     return (values == 0) | ((power >= low) & (power <= high))
 
 # %% wrong: converts back before it looks, and the way back overflows (from the statement)
-# unseen: the largest numbers of the dtype that values have are for the hidden inputs to find
+# unseen: only the hidden inputs contain the largest numbers of a dtype
 def survives(values: Float[Tensor, "..."], dtype: torch.dtype) -> Bool[Tensor, "..."]:
     there_and_back = values.to(dtype).to(values.dtype)
     lost = (there_and_back == 0) & (values != 0)

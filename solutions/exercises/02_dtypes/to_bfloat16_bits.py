@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("The upper 16 bits are one neighbor; the lower 16 say whether the next one up is nearer.")
+exercise = Exercise("The upper 16 bits are one of the two neighbors. The lower 16 bits say which of them is nearer.")
 
 
 def found(student, x):
@@ -37,10 +37,10 @@ def found(student, x):
         return result
     whole = not (result.is_floating_point() or result.is_complex() or result.dtype == torch.bool)
     return {
-        "conversions by PyTorch": len(made),
-        "an integer dtype": whole,
+        "conversions done by PyTorch": len(made),
+        "the result has an integer dtype": whole,
         "shape": list(result.shape),
-        "bits": readable(result.tolist()) if whole else "not looked at",
+        "bits": readable(result.tolist()) if whole else "not checked",
     }
 
 
@@ -85,7 +85,7 @@ def views(draw):
 
 
 exercise.requirement(
-    "the bits of the nearest bfloat16, from 0 to 65,535, of any integer dtype, and not by PyTorch's own conversion",
+    "the result holds the bits of the nearest bfloat16 as integers from 0 to 65,535, without PyTorch's own conversion",
     points=0.75,
     probe=found,
     visible=[
@@ -103,7 +103,7 @@ exercise.requirement(
         "the largest but one": bits(0x7F7EFFFF, 0xFF7EFFFF, 0x7F7F0000, 0x7F7F7FFF),
     },
     domain=patterns(uppers, no_tie),
-    hint="The lower 16 bits say which neighbor is nearer, for subnormal numbers too; the sign is the upper bit of the 16.",
+    hint="The lower 16 bits say which neighbor is nearer, for subnormal numbers too. The sign is the highest of the 16 bits that you return.",
 )
 exercise.requirement(
     "ties go to the even neighbor",
@@ -117,10 +117,10 @@ exercise.requirement(
         "of whole numbers": bits(0x43808000, 0x43818000),
     },
     domain=patterns(uppers, st.just(0x8000)),
-    hint="A tie is where the lower bits are 0x8000 exactly. The even neighbor is the one whose last bit is 0.",
+    hint="There's a tie if the lower 16 bits are exactly 0x8000. The even neighbor is the one whose last bit is 0.",
 )
 exercise.requirement(
-    "rounding up carries from the mantissa into the exponent, and beyond the largest number to infinity",
+    "rounding up can carry from the mantissa into the exponent, and from the largest number to infinity",
     points=0.5,
     probe=found,
     visible=[bits(0x3FFFFFFF, 0x3FFF7FFF), bits(0x3FFF8000, 0xBFFF8000), bits(0x7F7FFFFF, 0x7F7F7FFF), bits(0x007FFFFF)],
@@ -132,7 +132,7 @@ exercise.requirement(
         "to 2": bits(0x3FFF8001, 0x3FFFC000),
     },
     domain=patterns(topmost, no_tie | st.just(0x8000)),
-    hint="The next pattern is the next number: a mantissa that overflows changes the exponent.",
+    hint="The next number is the next pattern: if the mantissa overflows, the carry goes into the exponent.",
 )
 exercise.requirement(
     "infinity stays infinity, and every NaN becomes some NaN",
@@ -146,10 +146,10 @@ exercise.requirement(
         "upper bits": bits(0x7FC00000, 0x7FC08000, 0x7FFF0000, 0x7FFF8000),
     },
     domain=st.lists(nans | infinities | st.just(0x3F800000), min_size=1, max_size=5).map(lambda p: given(floats(p))),
-    hint="A NaN's mantissa isn't 0; infinity's is. If you add to a NaN's bits or cut some off, it may become something else.",
+    hint="Infinity has a mantissa of 0, and NaN has any other. If you round a NaN as you round a number, it may turn into something else.",
 )
 exercise.requirement(
-    "the result has the shape of x, with any number of dimensions, for a view too",
+    "the result has the same shape as x, for any number of dimensions and for views too",
     points=0.25,
     probe=found,
     visible=[
@@ -168,48 +168,48 @@ exercise.requirement(
         "a NaN without dimensions": given(torch.tensor(float("nan"))),
     },
     domain=views(),
-    hint="The result has the shape of x, which may be any view of any number of dimensions.",
+    hint="x may have any number of dimensions, and it may be a view. Does every step keep its shape?",
 )  # fmt: skip
 SUM = "bits + 0x7FFF + odd"
 LAST = "return torch.where(x.isnan(), 0x7FC0, rounded)"
-in_range = "Your result isn't a number from 0 to 65,535: >> keeps the sign of an int32, and an int16 ends at 32,767."
-nan = "A NaN must stay a NaN: treat it separately, since adding to its bits or cutting some off may make it something else."
-exercise.mistake("Your code just cuts off the lower bits; they say which neighbor is nearer.", f"{SUM} → bits")
-exercise.mistake("A tie goes to the even neighbor, not always up.", f"{SUM} → bits + 0x8000")
-exercise.mistake("A tie goes to the even neighbor, not always down.", f"{SUM} → bits + 0x7FFF")
-exercise.mistake("A tie goes to the even neighbor: the one whose last bit is 0.", f"{SUM} → bits + 0x8000 - odd")
-exercise.mistake("Round up only if the lower bits are more than half a gap.", f"{SUM} → bits + 0xFFFF")
-exercise.mistake("Your code always rounds up; do so only if that neighbor is nearer.", f"{SUM} → bits + 0x10000")
+in_range = "Some of your results aren't between 0 and 65,535: shifting a negative int32 keeps its sign, and an int16 holds at most 32,767."
+nan = "A NaN must stay a NaN: handle it separately, because rounding its bits may turn it into something else."
+exercise.mistake("Your code just cuts off the lower bits, but they say which neighbor is nearer.", f"{SUM} → bits")
+exercise.mistake("Your code rounds ties up: they must go to the even neighbor.", f"{SUM} → bits + 0x8000")
+exercise.mistake("Your code rounds ties down: they must go to the even neighbor.", f"{SUM} → bits + 0x7FFF")
+exercise.mistake("Your code rounds ties to the odd neighbor: they must go to the one whose last bit is 0.", f"{SUM} → bits + 0x8000 - odd")
+exercise.mistake("Your code rounds up if any of the lower bits is set: do so only if they are more than half a gap.", f"{SUM} → bits + 0xFFFF")
+exercise.mistake("Your code always moves on to the next pattern: do so only if that neighbor is nearer.", f"{SUM} → bits + 0x10000")
 exercise.mistake(in_range, "& 0xFFFFFFFF → + 0")
-exercise.mistake("The sign bit is lost: it is the uppermost of the 16.", "0xFFFFFFFF → 0x7FFFFFFF")
+exercise.mistake("Your code loses the sign, which is the highest of the 16 bits.", "0xFFFFFFFF → 0x7FFFFFFF")
 exercise.mistake(nan, f"{LAST} → return rounded & 0xFFFF")
 exercise.mistake(nan, f"{LAST} → return torch.where(x.isnan(), bits >> 16, rounded)")
-exercise.mistake("0x7F80 is infinity: a NaN has a mantissa that isn't 0.", "0x7FC0 → 0x7F80")
-exercise.mistake("A NaN becomes a NaN, and not 0.", "0x7FC0 → 0")
-exercise.mistake("If the mantissa overflows, the carry goes into the exponent, which is right: let it.",
+exercise.mistake("Your code turns NaN into 0x7F80, which is infinity: a NaN has a mantissa other than 0.", "0x7FC0 → 0x7F80")
+exercise.mistake("Your code turns NaN into 0: it must stay a NaN.", "0x7FC0 → 0")
+exercise.mistake("Your code drops the carry: if the mantissa overflows, the exponent must grow by 1.",
                  f"{LAST} → return torch.where(x.isnan(), 0x7FC0, (bits >> 16 & 0xFF80) | (rounded & 0x7F))")  # fmt: skip
-exercise.mistake("A number more than half a gap beyond the largest one becomes infinite, by the same rule.",
+exercise.mistake("Your code never rounds to infinity: a number half a gap or more above the largest one must become infinite.",
                  f"{LAST} → return torch.where(x.isnan(), 0x7FC0, rounded - (x.isfinite() & (rounded & 0x7FFF == 0x7F80)).long())")  # fmt: skip
-exercise.mistake("Subnormal numbers follow the same rule: they aren't 0.",
+exercise.mistake("Your code turns subnormal numbers into 0: round them like all other numbers.",
                  f"{LAST} → return torch.where(x.isnan(), 0x7FC0, torch.where(rounded & 0x7F80 == 0, rounded & 0x8000, rounded))")  # fmt: skip
-exercise.mistake("Infinity isn't a NaN: all its exponent bits are set as well, but its mantissa is 0.",
+exercise.mistake("Your code turns infinity into NaN: all exponent bits of infinity are set, too, but its mantissa is 0.",
                  "x.isnan() → bits & 0x7F800000 == 0x7F800000")  # fmt: skip
-exercise.mistake("The result has the shape of x.", f"{LAST} → return torch.where(x.isnan(), 0x7FC0, rounded).flatten()")
-exercise.mistake("A tensor without dimensions stays one without dimensions.",
+exercise.mistake("The result must have the same shape as x.", f"{LAST} → return torch.where(x.isnan(), 0x7FC0, rounded).flatten()")
+exercise.mistake("If x has no dimensions, the result must have none either.",
                  f"{LAST} → return torch.atleast_1d(torch.where(x.isnan(), 0x7FC0, rounded))")  # fmt: skip
 exercise.mistake(in_range, f"{LAST} → return torch.where(x.isnan(), 0x7FC0, rounded).to(torch.int16)")
-exercise.mistake("The exercise asks for the upper 16 bits as a number of their own: move them down.",
+exercise.mistake("Your bits are still in the upper half of a 32-bit number: return them as integers from 0 to 65,535.",
                  "+ odd\n    ) >> 16 → + odd\n    ) & 0xFFFF0000", "0x7FC0 → 0x7FC00000")  # fmt: skip
-exercise.mistake("Return integers: floats aren't what was asked for.", f"{LAST} → {LAST}.float()")
-exercise.mistake("int() takes the whole part of a number; look at the bits with view.", "x.view(torch.int32) → x.int()")
-exercise.mistake("x belongs to the caller: work on a copy.",
+exercise.mistake("Return a tensor of integers, not of floats.", f"{LAST} → {LAST}.float()")
+exercise.mistake("x.int() converts the numbers to integers: use view to read their bits.", "x.view(torch.int32) → x.int()")
+exercise.mistake("Your code changes x, which belongs to the caller.",
                  "odd = (bits >> 16) & 1 → odd = (bits >> 16) & 1; x.detach().view(torch.int32).bitwise_and_(-65536)",
                  "x.isnan() → (bits & 0x7FFFFFFF > 0x7F800000)")  # fmt: skip
-exercise.mistake("Every one of the lower 16 bits counts: a little above the half isn't a tie.",
+exercise.mistake("Your code ignores the lowest bits: a number just above the middle isn't a tie.",
                  f"{SUM} → (bits & -256) + 0x7FFF + odd")  # fmt: skip
 
 # %% mistake: PyTorch's own
-# says: Do it yourself, with integers: PyTorch's conversion to bfloat16 isn't to be called here.
+# says: Don't call PyTorch's conversion to bfloat16: compute the bits with integer arithmetic.
 def to_bfloat16_bits(x):
     return x.bfloat16().view(torch.int16).int() & 0xFFFF
 

@@ -27,7 +27,7 @@ def shape(*sizes):
 
 sizes = st.integers(1, 12)
 exercise.requirement(
-    "a step along a dimension skips all elements to its right; along the last one, the stride is 1",
+    "a step along a dimension skips all the elements of the dimensions to its right; the last stride is 1",
     points=0.5,
     visible=[given((2, 3, 4)), given((7,)), given((3, 1, 5)), given(())],
     edges={
@@ -42,7 +42,7 @@ exercise.requirement(
     domain=st.lists(sizes | st.just(1), min_size=1, max_size=6).map(lambda chosen: given(tuple(chosen))),
 )
 exercise.requirement(
-    "computed from the numbers alone, without a tensor, even for shapes that no machine could hold",
+    "the strides are computed from the sizes without making a tensor, even for shapes that are too large for any machine's memory",
     points=0.5,
     probe=strides_of,
     visible=[shape(10**9, 10**9, 10**9, 10**9), shape(7, 10**9 + 7, 10**9 + 9), shape(2, 3)],
@@ -54,26 +54,26 @@ exercise.requirement(
         "large in front": shape(2**70 + 1, 2),
     },
     domain=st.lists(st.integers(10**9, 10**13), min_size=3, max_size=5).map(lambda chosen: shape(*chosen)),
-    hint="Don't make a tensor or a float: Python's integers have no limit.",
+    hint="Don't make a tensor, and don't use floats: a Python integer can be as large as you like.",
 )
 
 STEP = "strides.append(step)\n        step *= size"
-exercise.mistake("In your result the first dimension varies fastest; in PyTorch the last one does.",
+exercise.mistake("Your strides are those of a tensor in which the first index changes fastest; in row-major order the last one does.",
                  "reversed(shape): → shape:", "tuple(reversed(strides)) → tuple(strides)")  # fmt: skip
-exercise.mistake("A step skips what is to the right of its dimension, not the dimension itself: the last stride is 1.",
+exercise.mistake("Your strides count the dimension itself; a step skips only the dimensions to its right, so the last stride is 1.",
                  f"{STEP} → step *= size\n        strides.append(step)")  # fmt: skip
-exercise.mistake("The numbers are right, but in the wrong order: the last dimension has the smallest stride.",
+exercise.mistake("Your strides are right but in the wrong order: the last dimension has the smallest one.",
                  "tuple(reversed(strides)) → tuple(strides)")  # fmt: skip
-exercise.mistake("A step skips everything to the right of its dimension, not only the next dimension.", "step *= size → step = size")
-exercise.mistake("Sizes are multiplied, not added.", "step *= size → step += size")
+exercise.mistake("A step skips the elements of all dimensions to its right, not only of the next one.", "step *= size → step = size")
+exercise.mistake("Your code adds the sizes: multiply them.", "step *= size → step += size")
 exercise.mistake("Your result is in bytes; strides count elements.", "step = [], 1 → step = [], 4")
-exercise.mistake("One stride is missing: the last dimension has one, too.", "tuple(reversed(strides)) → tuple(reversed(strides))[:-1]")
+exercise.mistake("Your result has one stride too few: the last dimension has one, too.", "tuple(reversed(strides)) → tuple(reversed(strides))[:-1]")
 exercise.mistake("Your result is the number of elements; the exercise asks for the strides.", "return tuple(reversed(strides)) → return step")
-exercise.mistake("A float loses digits above 2**53: use integers.", "step = [], 1 → step = [], 1.0",
+exercise.mistake("Your code uses floats, which can't represent every integer above 2**53: use integers.", "step = [], 1 → step = [], 1.0",
                  "strides.append(step) → strides.append(int(step))")  # fmt: skip
 
 # %% mistake: the number of elements as well
-# says: There is one stride too many: each dimension has one, and the number of elements isn't a stride.
+# says: Your result has one stride too many: the number of elements isn't a stride.
 def contiguous_strides(shape):
     strides = [1]
     for size in reversed(shape):
@@ -81,12 +81,12 @@ def contiguous_strides(shape):
     return tuple(strides)
 
 # %% mistake: asks a tensor
-# says: Don't make a tensor: if you use only the numbers, no shape is too large.
+# says: Don't make a tensor: if you compute with the sizes alone, no shape is too large.
 def contiguous_strides(shape):
     return torch.empty(shape, device="meta").stride()
 
 # %% mistake: asks a tensor, and falls back on the numbers
-# says: Don't make a tensor: use only the numbers.
+# says: Don't make a tensor: compute with the sizes alone.
 def contiguous_strides(shape):
     try:
         return torch.empty(shape, device="meta").stride()

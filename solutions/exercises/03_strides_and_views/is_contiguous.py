@@ -84,7 +84,7 @@ exercise.requirement(
         "the steps overlap": given((3, 4), (2, 1)),
     },
     domain=walks(),
-    hint="A stride must be exactly the number of elements to its right: 1 for the last dimension.",
+    hint="A step along a dimension must skip exactly the elements of the dimensions to its right. What does that mean for the last stride?",
 )
 exercise.requirement(
     "the stride of a dimension of size 1 may be anything",
@@ -103,10 +103,10 @@ exercise.requirement(
         "the one on the left is in order": given((3, 1, 2), (2, 2, 1)),
     },
     domain=walks(ones=True),
-    hint="Nothing ever takes a step along a dimension of size 1.",
+    hint="You never take a step along a dimension of size 1, so its stride doesn't matter.",
 )
 exercise.requirement(
-    "a tensor without elements is contiguous, whatever its strides",
+    "a tensor without elements is contiguous, whatever its strides are",
     points=0.25,
     visible=[given((0, 3), (5, 7)), given((3, 0), (5, 7)), given((3, 2), (5, 7))],
     edges={
@@ -121,7 +121,7 @@ exercise.requirement(
     hint="If there are no elements, none of them is out of order.",
 )
 exercise.requirement(
-    "computed from the numbers alone, without a tensor, even for strides that no machine could hold",
+    "the answer is computed from the numbers without making a tensor, even for strides that don't fit into 64 bits",
     points=0.5,
     probe=by_numbers,
     visible=[asked((2, 3), (3 * 10**30, 10**30)), asked((2, 3), (3, 1)), asked((2, 3), (10**30, 1))],
@@ -138,20 +138,20 @@ exercise.requirement(
     hint="Don't make a tensor: compare integers.",
 )  # fmt: skip
 
-exercise.mistake("Nothing ever takes a step along a dimension of size 1, so its stride may be anything.", "shape[dim] != 1 and strides → strides")
-exercise.mistake("A tensor without elements is contiguous, because none of its elements is out of order.", "if 0 in shape: → if False:")
-exercise.mistake("A size of 0 anywhere leaves no elements, not only a 0 that comes first.", "if 0 in shape: → if shape and shape[0] == 0:")
-exercise.mistake("A size of 0 anywhere leaves no elements, not only a 0 that comes last.", "if 0 in shape: → if shape and shape[-1] == 0:")
-exercise.mistake("Your rule fits tensors in which the first dimension varies fastest; in PyTorch the last one does.", "reversed(range(len(shape))) → range(len(shape))")
-exercise.mistake("It isn't enough that strides grow to the left: each must be exactly the number of elements to its right, or there are gaps.",
+exercise.mistake("You never take a step along a dimension of size 1, so its stride may be anything.", "shape[dim] != 1 and strides → strides")
+exercise.mistake("A tensor without elements is always contiguous, whatever its strides are.", "if 0 in shape: → if False:")
+exercise.mistake("Your code looks for a 0 only in the first size; if any size is 0, there are no elements.", "if 0 in shape: → if shape and shape[0] == 0:")
+exercise.mistake("Your code looks for a 0 only in the last size; if any size is 0, there are no elements.", "if 0 in shape: → if shape and shape[-1] == 0:")
+exercise.mistake("Your rule is for tensors in which the first index changes fastest; in row-major order the last one does.", "reversed(range(len(shape))) → range(len(shape))")
+exercise.mistake("Your code accepts strides that are too large: those leave gaps between the elements.",
                  "strides[dim] != step → strides[dim] < step")  # fmt: skip
-exercise.mistake("A step skips everything to the right of its dimension, not only the next dimension.", "step *= shape[dim] → step = shape[dim]")
-exercise.mistake("The last dimension must have stride 1 if it has more than one element.",
+exercise.mistake("A step skips the elements of all dimensions to its right, not only of the next one.", "step *= shape[dim] → step = shape[dim]")
+exercise.mistake("Your code accepts any last stride: unless its dimension has size 1, it must be 1.",
                  "step = 1 → step = next((s for n, s in zip(shape[::-1], strides[::-1], strict=True) if n != 1), 1)")  # fmt: skip
-exercise.mistake("A stride of 0 repeats elements, so they aren't in row-major order in the storage.", "strides[dim] != step → strides[dim] not in (0, step)")
+exercise.mistake("Your code accepts strides of 0, which use the same slots again and again: that's not row-major order.", "strides[dim] != step → strides[dim] not in (0, step)")
 
 # %% mistake: upside down
-# says: It's the other way around: True means that the tensor is contiguous.
+# says: Your result is reversed: True means that the tensor is contiguous.
 def is_contiguous(shape, strides):
     if 0 in shape:
         return False
@@ -163,24 +163,24 @@ def is_contiguous(shape, strides):
     return False
 
 # %% mistake: looks at the last step only
-# says: It isn't enough to check the last stride: the others have to fit, too.
+# says: Your code checks only the last stride: check the others, too.
 def is_contiguous(shape, strides):
     return 0 in shape or not shape or strides[-1] == 1
 
 # %% mistake: asks a tensor
-# says: Don't make a tensor: if you use only the numbers, no stride is too large.
+# says: Don't make a tensor: if you compute with the numbers alone, no stride is too large.
 def is_contiguous(shape, strides):
     return torch.empty_strided(shape, strides, device="meta").is_contiguous()
 
 # %% mistake: asks a tensor where that is possible
-# says: Don't make a tensor: use only the numbers.
+# says: Don't make a tensor: compute with the numbers alone.
 def is_contiguous(shape, strides):
     if max(strides, default=0) > 10**9:
         return False
     return torch.empty_strided(shape, strides, device="meta").is_contiguous()
 
 # %% mistake: the rule between neighbors without its allowances
-# says: Leave out dimensions of size 1 before you compare neighbors: the dimensions on either side of one have to fit.
+# says: Leave out dimensions of size 1 before you compare neighbors: the rule holds for the dimensions that remain.
 def is_contiguous(shape, strides):
     if 0 in shape or not shape:
         return True

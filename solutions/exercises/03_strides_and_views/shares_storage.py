@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, shapes, tensors
 
-exercise = Exercise("Look at the storages, not at the tensors: where does each of them begin?")
+exercise = Exercise("Compare the storages, not the tensors: at which address does each storage begin?")
 
 x = torch.arange(16.0).reshape(4, 4)
 doubles = torch.arange(8, dtype=torch.float64)
@@ -58,7 +58,7 @@ def with_none(draw):
 same, other, empty = torch.arange(6.0), torch.arange(6.0), torch.empty(0)
 weight, parts = torch.ones(3, requires_grad=True), torch.ones(2, dtype=torch.complex64)
 exercise.requirement(
-    "True for two views of one storage, even if their shapes, strides or dtypes differ, and whether or not they have a slot in common",
+    "True for two views of the same storage, even if they differ in shape, strides or dtype, and whether or not they use the same slots",
     points=0.75,
     visible=[
         pair(x, x.T, "x, x.T"),
@@ -85,10 +85,10 @@ exercise.requirement(
         "complex, and its real part": given(parts, parts.real),
     },
     domain=two_views(),
-    hint="Views of one storage may begin at different slots and use different slots: compare the storages.",
+    hint="Two views of the same storage may begin at different slots: compare the storages, not the views.",
 )
 exercise.requirement(
-    "False for two storages, even if all their numbers are equal; a and b don't change",
+    "False for two different storages, even if all their numbers are equal; a and b don't change",
     points=0.5,
     visible=[pair(x, x.clone(), "x, x.clone()"), pair(x[1], x.clone()[1], "x[1], x.clone()[1]"), pair(x, torch.zeros(4, 4), "x, torch.zeros(4, 4)")],
     edges={
@@ -106,7 +106,7 @@ exercise.requirement(
     hint="Two storages with equal numbers are still two storages: if you write to one, the other doesn't change.",
 )
 exercise.requirement(
-    "a storage of 0 bytes never counts as shared; a view without elements shares the storage of the tensor it was taken from",
+    "a storage of 0 bytes never counts as shared, but a view without elements shares the storage of the tensor that it's a view of",
     points=0.75,
     probe=shared,
     visible=[
@@ -128,28 +128,28 @@ exercise.requirement(
         "both cut from one": given(doubles[:0], doubles[8:]),
     },
     domain=with_none(),
-    hint="Address 0 means that there's no memory at all. x[:0] is a view of x, so its storage is that of x.",
+    hint="Address 0 means that there's no memory at all. x[:0] is a view of x, so it uses the storage of x.",
 )  # fmt: skip
 
 SAME = "return address != 0 and address == b.untyped_storage().data_ptr()"
 by_value = "Two storages with equal numbers are still two storages: if you write to one, the other doesn't change."
-cut = "x[:0] has no elements, but it is a view of x: its storage is that of x, which doesn't have 0 bytes."
-exercise.mistake("Tensor.data_ptr is the address of a view's first element, and two views of one storage may begin at different elements.",
+cut = "x[:0] has no elements, but it's a view of x: it uses the storage of x, which has more than 0 bytes."
+exercise.mistake("Tensor.data_ptr returns the address of a view's first element: two views of the same storage may begin at different ones.",
                  "address = a.untyped_storage().data_ptr() → address = a.data_ptr()",
                  "b.untyped_storage().data_ptr() → b.data_ptr()")  # fmt: skip
 exercise.mistake("Address 0 means that there's no memory at all. A storage of 0 bytes never counts as shared.", "address != 0 and → ")
-exercise.mistake("The storage is shared only if both storages have the same address.", " and address == b.untyped_storage().data_ptr() → ")
+exercise.mistake("Your code never looks at b: compare the addresses of both storages.", " and address == b.untyped_storage().data_ptr() → ")
 exercise.mistake(by_value, "address == b.untyped_storage().data_ptr() → torch.equal(a, b)")
 exercise.mistake(by_value, "address == b.untyped_storage().data_ptr() → bytes(a.untyped_storage()) == bytes(b.untyped_storage())")
-exercise.mistake("Two storages of equal size needn't be the same storage.", "address == b.untyped_storage().data_ptr() → a.untyped_storage().nbytes() == b.untyped_storage().nbytes()")
+exercise.mistake("Two storages of the same size aren't necessarily the same storage.", "address == b.untyped_storage().data_ptr() → a.untyped_storage().nbytes() == b.untyped_storage().nbytes()")
 exercise.mistake(cut, f"{SAME} → return min(a.numel(), b.numel()) > 0 and address == b.untyped_storage().data_ptr()")
-exercise.mistake("Two tensors can be different objects and still use one storage.", f"{SAME} → return a is b")
-exercise.mistake("It's the other way around: True means that the storage is the same.",
+exercise.mistake("Two tensors can be different objects and still use the same storage.", f"{SAME} → return a is b")
+exercise.mistake("Your result is reversed: True means that both tensors use the same storage.",
                  "address == b.untyped_storage().data_ptr() → address != b.untyped_storage().data_ptr()")  # fmt: skip
-exercise.mistake("Return True or False; 1 and 0 are numbers.", f"{SAME} → return int({SAME[7:]})")
+exercise.mistake("Return True or False, not 1 or 0.", f"{SAME} → return int({SAME[7:]})")
 
 # %% mistake: overlapping memory
-# says: Two views can use the same storage without having a slot in common; the exercise asks about the storage.
+# says: Two views can use the same storage without sharing a single slot: compare their storages.
 def shares_storage(a, b):
     if not a.numel() or not b.numel():
         return a.untyped_storage().nbytes() > 0 and a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
@@ -163,7 +163,7 @@ def shares_storage(a, b):
     return slots(a).start < slots(b).stop and slots(b).start < slots(a).stop
 
 # %% mistake: goes back from the first element
-# says: x[:0] has no elements, but it is a view of x: its storage is that of x, which doesn't have 0 bytes.
+# says: x[:0] has no elements, but it's a view of x: it uses the storage of x, which has more than 0 bytes.
 def shares_storage(a, b):
     def start(x):
         return x.data_ptr() - x.storage_offset() * x.element_size()
@@ -171,12 +171,12 @@ def shares_storage(a, b):
     return min(a.untyped_storage().nbytes(), b.untyped_storage().nbytes()) > 0 and start(a) == start(b)
 
 # %% mistake: the storages' own handles
-# says: An empty tensor and its view have one storage, but it has 0 bytes, so it never counts as shared.
+# says: A view of an empty tensor uses the same storage, but this storage has 0 bytes: it doesn't count as shared.
 def shares_storage(a, b):
     return a.untyped_storage()._cdata == b.untyped_storage()._cdata
 
 # %% mistake: writes and looks
-# says: You can find out without writing to the caller's tensors.
+# says: Don't write to the caller's tensors to find out: compare their storages.
 def shares_storage(a, b):
     first, second = a.untyped_storage(), b.untyped_storage()
     if first.nbytes() == 0 or second.nbytes() == 0 or first.nbytes() != second.nbytes():

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("How many windows are there, and how many slots is it from one element to the next, in a row and in a column?")
+exercise = Exercise("How many windows are there? How many slots is it from one element to the next along a row of the result, and along a column?")
 
 
 def of(x, size, what, whole="torch.arange(8)"):
@@ -33,9 +33,9 @@ def through(student, x, size, number):
     shown = windows[0, 0].item()
     windows[0, 0] = number + 1
     return {
-        "the storage is that of x": shared,
-        f"the first element, after x[0] = {number}": shown,
-        f"x[0], after the first element was set to {number + 1}": x[0].item(),
+        "the result uses the storage of x": shared,
+        f"the first element of the result, after x[0] = {number}": shown,
+        f"x[0], after the first element of the result was set to {number + 1}": x[0].item(),
     }
 
 
@@ -44,7 +44,7 @@ def first_rows(x, size, what):
 
 
 def look(x, size, what, number=77):
-    return given(x, size, number, says=f"sliding_windows({what}, {size}), and then x[0] changes")
+    return given(x, size, number, says=f"sliding_windows({what}, {size}), and then x[0] is changed")
 
 
 @st.composite
@@ -83,7 +83,7 @@ def with_gaps(n, size, dilation):
 
 grid = torch.arange(20).view(4, 5)
 exercise.requirement(
-    "row i is x[i : i + size] with the default dilation, from the window that begins at x[0] to the one that ends with the last element",
+    "with the default dilation, row i is x[i : i + size]; the first row begins at x[0], and the last one ends with the last element",
     points=0.5,
     visible=[of(torch.arange(8), 4, "torch.arange(8)"), of(torch.arange(3), 3, "torch.arange(3)"),
              of(torch.tensor([5.0, 7.0, 6.0]), 1, "torch.tensor([5.0, 7.0, 6.0])")],
@@ -96,10 +96,10 @@ exercise.requirement(
         "bytes": given(torch.arange(250, 256, dtype=torch.uint8), 3),
     },
     domain=new_lines(),
-    hint="One window per row; the first begins at x[0], the last ends with the last element.",
+    hint="Each row is one window. The first one begins at x[0], and the last one ends with the last element of x.",
 )
 exercise.requirement(
-    "with a dilation, neighboring elements of a window are that far apart in x",
+    "neighboring elements of a window are `dilation` positions apart in x",
     points=0.5,
     visible=[with_gaps(8, 3, 2), with_gaps(7, 2, 4), with_gaps(4, 2, 3)],
     edges={
@@ -110,10 +110,10 @@ exercise.requirement(
         "by name": given(torch.arange(9), size=3, dilation=2),
     },
     domain=dilated(),
-    hint="With gaps, a window spans more elements of x. How many windows are left? And how far is it from one column to the next?",
+    hint="With a larger dilation, each window spans more of x. How many windows are left? How far is it from one column to the next?",
 )
 exercise.requirement(
-    "for any one-dimensional x, whatever its stride and offset",
+    "the windows are right for any one-dimensional x, whatever its stride and offset are",
     points=0.5,
     probe=rows,
     visible=[first_rows(torch.arange(16)[3::2], 3, "torch.arange(16)[3::2]"),
@@ -131,10 +131,10 @@ exercise.requirement(
         "in bfloat16": given(torch.arange(12).bfloat16()[1::2], 3),
     },
     domain=lines(),
-    hint="The next element of x may be several slots away, and x[0] needn't be slot 0.",
+    hint="The next element of x may be several slots away, and x[0] needn't be in slot 0.",
 )
 exercise.requirement(
-    "a view of x: nothing is copied, and a change to one is visible in the other",
+    "the result is a view of x: nothing is copied, and a change to one is visible in the other",
     points=0.5,
     probe=through,
     parts=["value"],
@@ -148,40 +148,40 @@ exercise.requirement(
         "a column": look(torch.arange(20).view(4, 5)[:, 0], 2, "x"),
     },
     domain=stepped(),
-    hint="The result must use the storage of x; a copy doesn't, and neither does a new storage around the same memory.",
+    hint="The result must use the storage of x itself: don't make a copy, and don't make a new storage from the same memory.",
 )  # fmt: skip
 
 SHAPE = "(count, size), (step, dilation * step)"
 COUNT = "len(x) - (size - 1) * dilation"
-exercise.mistake("The last window is missing: it ends with the last element.", f"{COUNT} → max({COUNT} - 1, 1)")
-exercise.mistake("There is one window too many: it would reach beyond the last element.", f"{COUNT} → {COUNT} + 1")
-exercise.mistake("Your result is the transpose: one window per row.", f"{SHAPE} → (size, count), (dilation * step, step)")
+exercise.mistake("The last window is missing: the one that ends with the last element of x.", f"{COUNT} → max({COUNT} - 1, 1)")
+exercise.mistake("Your result has one window too many: it reaches beyond the last element of x.", f"{COUNT} → {COUNT} + 1")
+exercise.mistake("Your result is transposed: each row must be one window.", f"{SHAPE} → (size, count), (dilation * step, step)")
 exercise.mistake("x needn't have stride 1: the next element of x may be several slots away.", f"{SHAPE} → (count, size), (1, dilation)")
-both = "Both strides are counted in slots, and x needn't have stride 1, so neither stride can ignore that of x."
+both = "One of your strides ignores the stride of x: both of them count slots, and x needn't have stride 1."
 exercise.mistake(both, "(step, dilation * step) → (1, dilation * step)")
 exercise.mistake(both, "(step, dilation * step) → (step, dilation)")
-exercise.mistake("By default the dilation is 1.", "dilation: int = 1 → dilation: int = 2")
-exercise.mistake("Your code ignores the dilation, which is an argument.", f"{COUNT} → len(x) - size + 1", "(step, dilation * step) → (step, step)")
-exercise.mistake("The next window begins one element later, however far apart the elements of a window are.",
+exercise.mistake("The default value of `dilation` must be 1.", "dilation: int = 1 → dilation: int = 2")
+exercise.mistake("Your code ignores the argument `dilation`.", f"{COUNT} → len(x) - size + 1", "(step, dilation * step) → (step, step)")
+exercise.mistake("The next window begins one element later in x, whatever the dilation is.",
                  "(step, dilation * step) → (dilation * step, dilation * step)")  # fmt: skip
-exercise.mistake("A window with gaps reaches farther, so there are fewer windows.", f"{COUNT} → len(x) - size + 1")
-exercise.mistake("Between size elements there are size - 1 gaps.", f"{COUNT} → len(x) - size * dilation + 1")
+exercise.mistake("Your result has too many windows: with a larger dilation each window spans more of x, so fewer of them fit.", f"{COUNT} → len(x) - size + 1")
+exercise.mistake("Your result has too few windows: how many gaps are there between the elements of one window?", f"{COUNT} → len(x) - size * dilation + 1")
 exercise.mistake("Your windows don't overlap: the next one must begin one element later, not size elements later.",
                  f"return x.as_strided({SHAPE}) → return x.unfold(0, (size - 1) * dilation + 1, size)[:, ::dilation]")  # fmt: skip
-exercise.mistake("x needn't begin at slot 0 of its storage.", "dilation * step)) → dilation * step), 0)")
-exercise.mistake("The numbers are right, but they are copies: the result must use the storage of x.", "dilation * step)) → dilation * step)).clone()")
-exercise.mistake("`contiguous` copies an x with gaps: the result must use the storage of x itself.",
+exercise.mistake("Your code ignores the offset of x: x needn't begin at slot 0 of its storage.", "dilation * step)) → dilation * step), 0)")
+exercise.mistake("Your numbers are right, but they're copies: the result must use the storage of x.", "dilation * step)) → dilation * step)).clone()")
+exercise.mistake("`contiguous` makes a copy if x has gaps: the result must use the storage of x itself.",
                  f"x.as_strided({SHAPE}) → x.contiguous().as_strided((count, size), (1, dilation))")  # fmt: skip
-exercise.mistake("Return one tensor, not a list of them.", f"return x.as_strided({SHAPE}) → return [x[i : i + (size - 1) * dilation + 1 : dilation] for i in range(count)]")
+exercise.mistake("Return one tensor, not a list of tensors.", f"return x.as_strided({SHAPE}) → return [x[i : i + (size - 1) * dilation + 1 : dilation] for i in range(count)]")
 
 # %% mistake: copies, one window after the other
-# says: The numbers are right, but they are copies: the result must use the storage of x.
+# says: Your numbers are right, but they're copies: the result must use the storage of x.
 def sliding_windows(x, size, dilation=1):
     reach = (size - 1) * dilation + 1
     return torch.stack([x[i : i + reach : dilation] for i in range(len(x) - reach + 1)])
 
 # %% mistake: as many windows as elements
-# says: There can't be a window for every element: the last ones would reach beyond the end.
+# says: Your result has a window for every element of x: the last ones reach beyond the end.
 def sliding_windows(x, size, dilation=1):
     return x.as_strided((len(x), size), (x.stride(0), dilation * x.stride(0)))
 

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, shapes, tensors
 
-exercise = Exercise("The slot is the offset, plus one product for each dimension.")
+exercise = Exercise("Begin with the offset, and add one product for each dimension.")
 
 x = torch.arange(100, 112).reshape(3, 4)
 
@@ -70,7 +70,7 @@ def at_the_ends(draw):
 
 
 exercise.requirement(
-    "the slot of x[index], for any view of any dtype, computed from shape, strides and offset alone",
+    "the result is the slot of x[index], for any view of any dtype, computed only from its shape, strides and offset",
     points=1,
     probe=asked,
     visible=[of(x[1:], (1, 2), "x[1:]"), of(x[1:].T, (2, 1), "x[1:].T"), of(x[:, 3], (2,), "x[:, 3]"),
@@ -90,7 +90,7 @@ exercise.requirement(
         "as_strided": given(torch.arange(16).as_strided((3, 2), (2, 5), 3), (2, 1)),
     },
     domain=inside(),
-    hint="The slot is the offset, plus one product of index and stride for each dimension.",
+    hint="Begin with the offset. How many slots does each dimension add?",
 )
 exercise.requirement(
     "a negative index counts from the end",
@@ -126,26 +126,26 @@ exercise.requirement(
         "a view in a larger storage": given(x[:2, :2], (0, 2)),
     },
     domain=at_the_ends(),
-    hint="Along each dimension, -size to size - 1 are allowed; anything else raises IndexError.",
+    hint="Along each dimension, an index from -size to size - 1 is allowed; any other must raise IndexError.",
 )  # fmt: skip
 
-from_end = "A negative index counts from the end: -1 is the last position, which is size - 1."
-outside = "If row 0 has no column 4, raise IndexError; otherwise your result is an element of row 1."
-exercise.mistake("The first element needn't be in slot 0: the offset is missing.", "slot = x.storage_offset() → slot = 0")
-exercise.mistake("Your result is in bytes; slots hold one element each, and strides count slots.",
+from_end = "A negative index counts from the end: -1 means position size - 1."
+outside = "Your code accepts an index that's out of range and returns the slot of a different element: raise IndexError."
+exercise.mistake("Your code ignores the offset: the first element needn't be in slot 0.", "slot = x.storage_offset() → slot = 0")
+exercise.mistake("Your result is in bytes; return the number of the slot. Each slot holds one element.",
                  "int(slot) → int(slot) * x.element_size()")  # fmt: skip
-exercise.mistake("Your result is the value stored there; the exercise asks for the number of its slot.", "return int(slot) → return x[tuple(index)].item()")
-exercise.mistake("Your result is the position when you read x row by row; the strides determine which slot that is.",
+exercise.mistake("Your result is the value of x[index]; the exercise asks for the number of its slot.", "return int(slot) → return x[tuple(index)].item()")
+exercise.mistake("Your code ignores the strides of x: it assumes that x is contiguous.",
                  "x.stride(dim) → x.shape[dim + 1 :].numel()")  # fmt: skip
-exercise.mistake("Your result is the position when you read x row by row: it uses neither the offset nor the strides.",
+exercise.mistake("Your code ignores the offset and the strides of x: it assumes that x is contiguous and begins at slot 0.",
                  "slot = x.storage_offset() → slot = 0", "x.stride(dim) → x.shape[dim + 1 :].numel()")  # fmt: skip
 exercise.mistake(from_end, "(i % size) → i")
 exercise.mistake(from_end, "(i % size) → abs(i)")
-exercise.mistake("-1 is the last position, not the one before it.", "(i % size) → (i if i >= 0 else size + i - 1)")
+exercise.mistake("An index of -1 means the last position, not the one before it.", "(i % size) → (i if i >= 0 else size + i - 1)")
 exercise.mistake(outside, "if not -size <= i < size: → if False:")
 exercise.mistake(outside, "if not -size <= i < size: → if i > size or i < -size:")
-exercise.mistake("-size stands for the first element, so it's allowed.", "if not -size <= i < size: → if abs(i) >= size:")
-exercise.mistake("A negative index can be out of range, too: the smallest is -size.", "if not -size <= i < size: → if i >= size:")
+exercise.mistake("An index of -size is allowed: it means the first position.", "if not -size <= i < size: → if abs(i) >= size:")
+exercise.mistake("A negative index can be out of range, too: the smallest one allowed is -size.", "if not -size <= i < size: → if i >= size:")
 exercise.mistake("Negative indices down to -size are allowed: they count from the end.", "if not -size <= i < size: → if not 0 <= i < size:")
 
 # %% mistake: two dimensions only
@@ -157,7 +157,7 @@ def storage_index(x, index):
     return x.storage_offset() + (i % rows) * down + (j % columns) * right
 
 # %% mistake: another error
-# says: Raise IndexError, as Python's own lists do: that's the error that callers catch.
+# says: You raised a different error: the exercise asks for an IndexError.
 def storage_index(x, index):
     slot = x.storage_offset()
     for i, size, stride in zip(index, x.shape, x.stride(), strict=True):
@@ -167,7 +167,7 @@ def storage_index(x, index):
     return slot
 
 # %% mistake: asks a view of one element where it begins
-# says: x[index] is another tensor, and PyTorch made it with the sum that the exercise asks you to write.
+# says: Indexing x makes another tensor, whose offset PyTorch computed for you: compute the slot yourself, from the metadata of x.
 def storage_index(x, index):
     return x[tuple(index)].storage_offset()
 

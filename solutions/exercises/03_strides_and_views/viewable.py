@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("Which neighboring dimensions don't merge? Between them the new shape needs a boundary, too.")
+exercise = Exercise("Which neighboring dimensions don't merge? No new dimension may cross the boundary between them.")
 
 
 def by_numbers(student, shape, strides, new_shape):
@@ -115,7 +115,7 @@ def empties(draw):
 
 
 exercise.requirement(
-    "False if the numbers of elements differ; a contiguous tensor can be viewed as any shape with as many",
+    "False if the numbers of elements differ; a contiguous tensor can be viewed as any shape with the same number of elements",
     points=0.5,
     visible=[given((4, 4), (4, 1), (16,)), given((4, 4), (4, 1), (3, 5)), given((4, 4), (4, 1), (4,)),
              given((4, 6), (6, 1), (3, 8)), given((0, 3), (3, 1), (2, 3))],
@@ -133,10 +133,10 @@ exercise.requirement(
         "fewer, though the walk fits": given((4, 4), (1, 4), (4, 3)),
     },
     domain=counted(),
-    hint="A view neither adds nor drops elements; a contiguous tensor can be viewed as any shape with as many elements.",
+    hint="A view neither adds nor drops elements. For a contiguous tensor, that's the only condition.",
 )
 exercise.requirement(
-    "neighboring dimensions merge only if a step along the left one lands one step past the end of the right one",
+    "two neighboring dimensions merge only if a step along the left one leads exactly one step past the last element of the right one",
     points=0.75,
     visible=[given((4, 4), (1, 4), (16,)), given((4, 2), (4, 2), (8,)), given((4, 3), (4, 1), (12,)),
              given((3, 4), (0, 0), (12,))],
@@ -157,10 +157,10 @@ exercise.requirement(
         "the whole transpose of equal sizes": given((3, 3), (1, 3), (9,)),
     },
     domain=merged(),
-    hint="The tensor needn't be contiguous: only dimensions that are merged have to fit together.",
+    hint="The tensor needn't be contiguous: the rule for merging applies only to dimensions that are merged.",
 )
 exercise.requirement(
-    "splitting always works, also combined with merging, as long as no new dimension crosses a boundary",
+    "a view may split dimensions and merge others, as long as no new dimension crosses a boundary between dimensions that don't merge",
     points=0.75,
     visible=[given((6, 4), (1, 6), (2, 3, 4)), given((2, 2, 6), (1, 12, 2), (2, 4, 3)), given((4, 6), (1, 4), (6, 4)),
              given((3, 2, 4), (2, 1, 6), (3, 2, 2, 2))],
@@ -180,10 +180,10 @@ exercise.requirement(
         "two breaks, two edges": given((2, 4, 3), (1, 2, 8), (2, 2, 2, 3)),
     },
     domain=regrouped(),
-    hint="A dimension can be split whatever its stride; where two dimensions don't merge, the new shape needs a boundary.",
+    hint="You can split a dimension whatever its stride is. If two dimensions don't merge, the new shape needs a boundary at the same place.",
 )
 exercise.requirement(
-    "dimensions of size 1 appear and disappear freely, whatever their strides",
+    "dimensions of size 1 may appear and disappear, whatever their strides are",
     points=0.5,
     visible=[given((4, 1, 3), (3, 77, 1), (12,)), given((4, 3), (1, 4), (4, 1, 3)), given((4, 1, 3), (1, 1, 4), (12,)),
              given((4, 3, 1), (3, 1, 50), (6, 2))],
@@ -199,7 +199,7 @@ exercise.requirement(
         "its stride would fit": given((2, 1, 3), (4, 3, 1), (6,)),
     },
     domain=with_ones(),
-    hint="Nothing ever takes a step along a dimension of size 1, so leave it out of every comparison.",
+    hint="You never take a step along a dimension of size 1, so leave it out of every comparison.",
 )
 exercise.requirement(
     "a tensor without elements can be viewed as any other shape without elements",
@@ -217,7 +217,7 @@ exercise.requirement(
     hint="If there are no elements, nothing has to move.",
 )
 exercise.requirement(
-    "computed from the numbers alone, without a tensor, even for strides that no machine could hold",
+    "the answer is computed from the numbers without making a tensor, even for strides that don't fit into 64 bits",
     points=0.25,
     probe=by_numbers,
     visible=[asked((2, 3), (3 * 10**30, 10**30), (6,)), asked((2, 3), (10**30, 1), (6,)), asked((2, 3), (3, 1), (6,))],
@@ -235,27 +235,26 @@ exercise.requirement(
 )  # fmt: skip
 
 TEST = "not merge and count not in edges"
-straddle = "One new dimension takes elements from both sides of a boundary, where the old dimensions don't merge."
-exercise.mistake("The numbers of elements differ: a view neither adds nor drops any.",
+exercise.mistake("Return False if the numbers of elements differ: a view neither adds nor drops elements.",
                  "if math.prod(shape) != math.prod(new_shape): → if False:")  # fmt: skip
-exercise.mistake("An equal number of elements isn't enough: the dimensions that are merged have to fit together.", f"{TEST} → False")
-exercise.mistake("A dimension can always be split, and others may stay separate: only those that are merged have to fit together.", f"{TEST} → not merge")
-exercise.mistake("Dimensions that fit together may be merged: there's a boundary only where they don't.", f"{TEST} → count not in edges")
-exercise.mistake("Leave out dimensions of size 1: nothing ever takes a step along them.", " if shape[dim] != 1] → ]")
-exercise.mistake("A step along the left dimension must skip the whole right one: the size of the left one doesn't matter.",
+exercise.mistake("The same number of elements isn't enough: the dimensions that are merged must follow the rule for merging.", f"{TEST} → False")
+exercise.mistake("Two dimensions that don't merge may stay separate: return False only if a new dimension crosses the boundary between them.", f"{TEST} → not merge")
+exercise.mistake("Your code forbids all merging: there's a boundary only between dimensions that don't merge.", f"{TEST} → count not in edges")
+exercise.mistake("Leave out dimensions of size 1: you never take a step along them.", " if shape[dim] != 1] → ]")
+exercise.mistake("Your rule for merging uses the wrong size: a step along the left dimension must skip the whole right one.",
                  "strides[right] * shape[right] → strides[right] * shape[left]")  # fmt: skip
-exercise.mistake("Strides of 0 merge, too: 0 is 0 times anything.",
+exercise.mistake("Two dimensions with stride 0 merge, too: 0 is 0 times any size.",
                  "merge = strides[left] == → merge = strides[left] != 0 and strides[left] ==")  # fmt: skip
-exercise.mistake("If there are no elements, nothing has to move: every shape with 0 elements works.", "if 0 in shape:\n        return True → pass")
-exercise.mistake("If there are no elements, nothing has to move: every shape with 0 elements works.",
+exercise.mistake("If there are no elements, nothing has to move: any new shape without elements works.", "if 0 in shape:\n        return True → pass")
+exercise.mistake("If there are no elements, nothing has to move: any new shape without elements works.",
                  "if 0 in shape:\n        return True → if 0 in shape:\n        return False")  # fmt: skip
-exercise.mistake("The pieces on both sides have to be counted from the same end.", "for size in new_shape: → for size in reversed(new_shape):")
-exercise.mistake("Count the pieces over all new dimensions so far: several of them may lie before a boundary.",
+exercise.mistake("Go through both shapes in the same direction: your code goes through the new one in reverse.", "for size in new_shape: → for size in reversed(new_shape):")
+exercise.mistake("Each new dimension cuts every piece of the ones before it again: your code counts only the cuts of a single dimension.",
                  "count *= size\n        edges → count = size\n        edges")  # fmt: skip
-exercise.mistake("Count the pieces over all old dimensions so far.", "count *= shape[left] → count = shape[left]")
+exercise.mistake("Each old dimension cuts every piece of the ones before it again: your code counts only the cuts of a single dimension.", "count *= shape[left] → count = shape[left]")
 
 # %% mistake: only if contiguous
-# says: The tensor needn't be contiguous: only dimensions that are merged have to fit together.
+# says: The tensor needn't be contiguous: the rule for merging applies only to dimensions that are merged.
 def viewable(shape, strides, new_shape):
     if math.prod(shape) != math.prod(new_shape):
         return False
@@ -269,7 +268,7 @@ def viewable(shape, strides, new_shape):
     return True
 
 # %% mistake: asks a tensor
-# says: Don't make a tensor: if you use only the numbers, no stride is too large.
+# says: Don't make a tensor: if you compute with the numbers alone, no stride is too large.
 def viewable(shape, strides, new_shape):
     try:
         torch.empty_strided(shape, strides, device="meta").view(new_shape)
@@ -278,7 +277,7 @@ def viewable(shape, strides, new_shape):
     return True
 
 # %% mistake: asks a tensor where that is possible
-# says: Don't make a tensor: use only the numbers.
+# says: Don't make a tensor: compute with the numbers alone.
 def viewable(shape, strides, new_shape):
     if max(strides, default=0) > 10**9:
         kept = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
@@ -290,7 +289,7 @@ def viewable(shape, strides, new_shape):
     return True
 
 # %% wrong: compares floats
-# unseen: whole numbers that a float can't tell apart are for the hidden inputs to find
+# unseen: only the hidden inputs contain integers that a float can't tell apart
 def viewable(shape, strides, new_shape):
     if math.prod(shape) != math.prod(new_shape):
         return False

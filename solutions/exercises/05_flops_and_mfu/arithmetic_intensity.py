@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("How many FLOPs does the product take, and how many bytes do the three matrices have together?")
+exercise = Exercise("How many FLOPs does the multiplication take, and how many bytes do the three matrices have together?")
 
 
 def limits(student, intensity, peak, bandwidth):
@@ -34,7 +34,7 @@ def case(intensity, peak, bandwidth, says=""):
 
 sizes = st.integers(1, 5000)
 exercise.requirement(
-    "the intensity is FLOPs per byte, each of the three matrices moved once",
+    "the intensity is the number of FLOPs per byte, with each of the three matrices moved once",
     points=1,
     visible=[given(2, 3, 4, 4), given(1, 5, 7, 2), given(6, 6, 6, 1)],
     edges={
@@ -51,7 +51,7 @@ exercise.requirement(
     domain=st.builds(given, sizes, sizes, sizes, st.sampled_from([1, 2, 4, 8])),
 )
 exercise.requirement(
-    "bound: memory if moving the data takes longer than computing, otherwise compute",
+    'bound returns "memory" if moving the data takes longer than computing, and "compute" if it takes less time',
     points=0.5,
     probe=limits,
     visible=[case(0.5, 1e14, 1e12), case(200.0, 1e14, 1e12), case(110.0, 1e14, 1e12), case(0.5, 1e11, 1e12),
@@ -64,10 +64,10 @@ exercise.requirement(
         "whole numbers": given(7, 60, 10),
     },
     domain=loads(),
-    hint="How long does one FLOP take, and how long does it take to move the bytes that belong to it?",
+    hint="How long does one FLOP take? How many bytes belong to it, and how long does it take to move them?",
 )
 exercise.requirement(
-    "bound: compute if both take equally long",
+    'bound returns "compute" if both take equally long',
     points=0.5,
     probe=limits,
     visible=[
@@ -80,40 +80,39 @@ exercise.requirement(
         "whole numbers": given(6, 60, 10),
     },
     domain=ridges(),
-    hint="If moving takes as long as computing, it doesn't take longer.",
+    hint="If moving the data takes exactly as long as computing, it doesn't take longer.",
 )
 
 moved = "bytes_per_element * (b * d + d * k + b * k)"
-reverse = "It's the other way around: with little work for each byte, memory is the limit."
-words = "Return the word 'memory' or the word 'compute'."
-ridge = "Compare the intensity with the ridge point, peak / bandwidth."
-exercise.mistake("The result has to be written, too: your code counts only x and w.", f"{moved} → bytes_per_element * (b * d + d * k)")
-exercise.mistake("The weights have to be read, too: your code counts only x and y.", f"{moved} → bytes_per_element * (b * d + b * k)")
-exercise.mistake("Your code counts only the weights; x is read and y is written, too.", f"{moved} → bytes_per_element * d * k")
-exercise.mistake("Your code counts only the result; x and w have to be read, too.", f"{moved} → bytes_per_element * b * k")
-exercise.mistake("Your result is per element; an element takes several bytes.", f"{moved} → b * d + d * k + b * k")
-exercise.mistake("Elements of x and w take several bytes, too, not only those of y.", f"{moved} → b * d + d * k + bytes_per_element * b * k")
+reverse = "Your result is reversed: with few FLOPs per byte, memory is the limit."
+words = "Return the string 'memory' or the string 'compute'."
+exercise.mistake("Your code counts only the bytes of x and w; the result has to be written, too.", f"{moved} → bytes_per_element * (b * d + d * k)")
+exercise.mistake("Your code counts only the bytes of x and the result; w has to be read, too.", f"{moved} → bytes_per_element * (b * d + b * k)")
+exercise.mistake("Your code counts only the bytes of w; x has to be read and the result written, too.", f"{moved} → bytes_per_element * d * k")
+exercise.mistake("Your code counts only the bytes of the result; x and w have to be read, too.", f"{moved} → bytes_per_element * b * k")
+exercise.mistake("Your result is FLOPs per element; the exercise asks for FLOPs per byte.", f"{moved} → b * d + d * k + b * k")
+exercise.mistake("Your code counts bytes only for the result: the elements of x and w take several bytes each, too.", f"{moved} → b * d + d * k + bytes_per_element * b * k")
 exercise.mistake("A multiply-add is two FLOPs.", "return 2 * b → return b")
-exercise.mistake("Your quotient is upside down: FLOPs per byte, not bytes per FLOP.", "return 2 * b * d * k / moved → return moved / (2 * b * d * k)")
-exercise.mistake("More bytes for each element make the intensity smaller, not larger.", f"{moved} → (b * d + d * k + b * k) / bytes_per_element")
+exercise.mistake("Your quotient is upside down: the exercise asks for FLOPs per byte.", "return 2 * b * d * k / moved → return moved / (2 * b * d * k)")
+exercise.mistake("More bytes per element make the intensity smaller, not larger.", f"{moved} → (b * d + d * k + b * k) / bytes_per_element")
 exercise.mistake(
-    "Python divides and multiplies from left to right: put the bytes in parentheses.",
+    "Check your parentheses: a / b * c divides by b, but multiplies by c.",
     "b * d * k / moved → b * d * k / bytes_per_element * (b * d + d * k + b * k)",
 )
-exercise.mistake("// throws away the fraction.", "k / moved → k // moved")
-exercise.mistake("Add the sizes of the matrices; your code multiplies them.", f"{moved} → bytes_per_element * b * d * d * k * b * k")
-exercise.mistake("Your result is the count of FLOPs; divide it by the bytes moved.", "k / moved → k")
+exercise.mistake("Your code divides with //, which rounds down to an integer.", "k / moved → k // moved")
+exercise.mistake("Your code multiplies the sizes of the three matrices: add them.", f"{moved} → bytes_per_element * b * d * d * k * b * k")
+exercise.mistake("Your result is the number of FLOPs; divide it by the number of bytes moved.", "k / moved → k")
 exercise.mistake(reverse, '"memory" if intensity * bandwidth < peak else "compute" → "compute" if intensity * bandwidth < peak else "memory"')
 exercise.mistake("Compare the intensity with the ridge point, not with 1.", "intensity * bandwidth < peak → intensity < 1")
-exercise.mistake("Your ridge point is upside down: it's in FLOP per byte, so it is peak / bandwidth.", "intensity * bandwidth < peak → intensity < bandwidth / peak")
-exercise.mistake("The intensity is in FLOP per byte: multiply it by the bandwidth, don't divide it, to compare it with the peak.",
+exercise.mistake("Your ridge point is upside down: it must be in FLOPs per byte.", "intensity * bandwidth < peak → intensity < bandwidth / peak")
+exercise.mistake("Check your units: FLOPs per byte divided by bytes per second can't be compared with FLOP/s.",
                  "intensity * bandwidth < peak → intensity / bandwidth < peak")  # fmt: skip
-exercise.mistake("If both take equally long, moving the data doesn't take longer.", "bandwidth < peak → bandwidth <= peak")
+exercise.mistake("If both take equally long, moving the data doesn't take longer than computing.", "bandwidth < peak → bandwidth <= peak")
 exercise.mistake(words, '"memory" if intensity * bandwidth < peak else "compute" → "memory-bound" if intensity * bandwidth < peak else "compute-bound"')
 exercise.mistake(words, '"memory" if intensity * bandwidth < peak else "compute" → intensity * bandwidth < peak')
 
 # %% wrong: near the ridge is at the ridge
-# unseen: intensities just below the ridge are for the hidden inputs to find
+# unseen: only the hidden inputs have intensities just below the ridge point
 def arithmetic_intensity(b, d, k, bytes_per_element):
     return 2 * b * d * k / (bytes_per_element * (b * d + d * k + b * k))
 
@@ -146,7 +145,7 @@ def bound(intensity: float, peak: float, bandwidth: float) -> str:
     return "memory" if intensity < ridge else "compute"
 
 # %% wrong: counts in int64 tensors, which overflow (from the statement)
-# unseen: only FLOPs beyond 64 bits show it
+# unseen: only a number of FLOPs beyond 64 bits shows it
 def arithmetic_intensity(b: int, d: int, k: int, bytes_per_element: int) -> float:
     b, d, k = torch.tensor([b, d, k])
     flops = 2 * b * d * k
@@ -157,8 +156,8 @@ def arithmetic_intensity(b: int, d: int, k: int, bytes_per_element: int) -> floa
 def bound(intensity: float, peak: float, bandwidth: float) -> str:
     return "memory" if intensity * bandwidth < peak else "compute"
 
-# %% wrong: a tolerance at the ridge: what is within 1 % counts as equal (from the statement)
-# unseen: intensities just below the ridge are for the hidden inputs to find
+# %% wrong: a tolerance at the ridge: what is within 1% counts as equal (from the statement)
+# unseen: only the hidden inputs have intensities just below the ridge point
 def arithmetic_intensity(b: int, d: int, k: int, bytes_per_element: int) -> float:
     return 2 * b * d * k / (bytes_per_element * (b * d + d * k + b * k))
 

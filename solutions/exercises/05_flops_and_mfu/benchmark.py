@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("At which two moments do you read the clock for a sample, and what must the device have finished by then?")
+exercise = Exercise("For each sample, when do you read the clock, and what must the device have finished by then?")
 
 
 def run(student, queueing, working, busy, *numbers, **named):
@@ -52,15 +52,15 @@ warm = st.builds(
     st.lists(slow, max_size=6), times, st.integers(1, 8),
 )  # fmt: skip
 exercise.requirement(
-    "a call takes from its start until the device is done with it; work queued earlier doesn't count",
+    "a call is timed from when it's made until the device is done with it; work that was queued earlier doesn't count",
     points=1,
     probe=run,
     rules={"calls of f": "ignored"},
     visible=[
         given([10], [2_000], 0, 0, 1, says="f takes 10 µs to queue 2 ms of work; warmup = 0, repeats = 1"),
-        given([10], [2_000], 90_000, 0, 1, says="f takes 10 µs to queue 2 ms of work, on a device that is busy for 90 ms before; warmup = 0, repeats = 1"),
+        given([10], [2_000], 90_000, 0, 1, says="f takes 10 µs to queue 2 ms of work, on a device that's busy for the first 90 ms; warmup = 0, repeats = 1"),
         given([10], [2_000], 0, 3, 1, says="f takes 10 µs to queue 2 ms of work; warmup = 3, repeats = 1"),
-        given([10], [2_000], 90_000, 1, 3, says="f takes 10 µs to queue 2 ms of work, on a device that is busy for 90 ms before; warmup = 1, repeats = 3"),
+        given([10], [2_000], 90_000, 1, 3, says="f takes 10 µs to queue 2 ms of work, on a device that's busy for the first 90 ms; warmup = 1, repeats = 3"),
     ],
     edges={
         "busy, warm-up too": given([10], [2_000], 90_000, 2, 1),
@@ -70,10 +70,10 @@ exercise.requirement(
         "hours": given([10], [9 * 10**9], 10**9, 1, 1),
     },
     domain=queued,
-    hint="Is any earlier work left when the clock is read the first time, and has the device done f when it is read again?",
+    hint="When you start the clock, is any earlier work left? When you read it again, is the device done with f?",
 )
 exercise.requirement(
-    "the result is the median of the timed calls",
+    "the result is the median time of the timed calls",
     points=1,
     probe=run,
     rules={"calls of f": "ignored"},
@@ -91,10 +91,10 @@ exercise.requirement(
         "101 calls": given([*range(1_000, 1_101)], [0], 0, 0, 101),
     },
     domain=samples,
-    hint="statistics.median knows what to do with an even number of samples.",
+    hint="What's the median of an even number of samples? Look into Python's statistics module.",
 )
 exercise.requirement(
-    "f is called `warmup` times, then `repeats` times, and only the latter are timed",
+    "f is called `warmup` times without timing, then `repeats` times with timing",
     points=1,
     probe=run,
     visible=[
@@ -110,12 +110,12 @@ exercise.requirement(
         "many": given([9_000] * 50 + [1_000], [0], 0, 50, 60),
     },
     domain=warm,
-    hint="First warmup calls without the clock, then repeats calls with it: no more and no fewer.",
+    hint="Make exactly `warmup` calls without timing, and then exactly `repeats` calls with timing.",
 )
 
-queue = "Your result is the time to queue a call: wait for the device before the second reading of the clock, too."
-backlog = "Work that was queued earlier is counted: wait for the device before the clock starts, too."
-half = "With an even number of samples the median is halfway between the middle two."
+queue = "Your result is only the time that it takes to queue a call: wait for the device before you read the clock again."
+backlog = "Your result includes work that was queued earlier: wait for the device before you start the clock."
+half = "If the number of samples is even, the median is halfway between the two in the middle."
 warmup = "for _ in range(warmup):\n        f()"
 exercise.mistake(queue, "synchronize()\n        samples → samples")
 exercise.mistake(queue, "synchronize()\n        samples → samples", "synchronize()\n        start → start")
@@ -127,25 +127,25 @@ exercise.mistake(
 exercise.mistake(
     backlog, "synchronize()\n        start → start", f"{warmup} → for _ in range(warmup):\n        f(); synchronize()"
 )
-exercise.mistake("The clock starts before you wait: work that was queued earlier is counted.",
+exercise.mistake("You start the clock before you wait for the device, so your result includes work that was queued earlier.",
                  "synchronize()\n        start = clock() → start = clock()\n        synchronize()")  # fmt: skip
-exercise.mistake("The clock starts after f has been called.", "start = clock()\n        f() → f()\n        start = clock()")
-exercise.mistake("Your result is the mean, which one slow call can shift a lot.", "statistics.median → statistics.mean")
-exercise.mistake("Your result is the time of all calls together; the exercise asks for the time of one.", "statistics.median → sum")
+exercise.mistake("You start the clock too late: read it before you call f.", "start = clock()\n        f() → f()\n        start = clock()")
+exercise.mistake("Your result is the mean, which a single slow call can change a lot; the exercise asks for the median.", "statistics.median → statistics.mean")
+exercise.mistake("Your result is the time of all calls together; the exercise asks for the median time of one call.", "statistics.median → sum")
 exercise.mistake("Your result is the fastest call; the exercise asks for the median.", "statistics.median → min")
 exercise.mistake("Your result is the slowest call; the exercise asks for the median.", "statistics.median → max")
-exercise.mistake("The median is in the middle once the samples are sorted.", "statistics.median(samples) → samples[len(samples) // 2]")
+exercise.mistake("Your code takes the middle sample without sorting the samples first.", "statistics.median(samples) → samples[len(samples) // 2]")
 exercise.mistake(half, "statistics.median → statistics.median_high")
 exercise.mistake(half, "statistics.median → statistics.median_low")
-exercise.mistake("The exercise asks for seconds, as clock() returns them.", "clock() - start → (clock() - start) * 1000")
-exercise.mistake("The end comes after the start: the difference is negative.", "clock() - start → start - clock()")
-exercise.mistake("The warm-up is missing: f is called `warmup` times before it is timed.", f"{warmup} → ")
-exercise.mistake("One warm-up call may be too few or too many: `warmup` is the number of them.", f"{warmup} → f()")
+exercise.mistake("Your result isn't in seconds: clock() returns seconds, so don't convert them.", "clock() - start → (clock() - start) * 1000")
+exercise.mistake("Your result is negative: subtract the start from the end.", "clock() - start → start - clock()")
+exercise.mistake("The warm-up is missing: call f `warmup` times before you time it.", f"{warmup} → ")
+exercise.mistake("Your code always makes one warm-up call: make `warmup` of them.", f"{warmup} → f()")
 exercise.mistake("Your code times the warm-up calls, too.", f"{warmup} → ", "range(repeats) → range(warmup + repeats)")
-exercise.mistake("`repeats` further calls are timed, not counting the warm-up.", "range(repeats) → range(repeats - warmup)")
+exercise.mistake("Your code times too few calls: warm-up calls don't count toward `repeats`.", "range(repeats) → range(repeats - warmup)")
 
 # %% mistake: all calls at once
-# says: Time each call separately: your result is the mean of all.
+# says: Your result is the mean of all calls, timed together: time each call separately.
 def benchmark(f, synchronize, clock, warmup=2, repeats=7):
     for _ in range(warmup):
         f()
@@ -157,7 +157,7 @@ def benchmark(f, synchronize, clock, warmup=2, repeats=7):
     return (clock() - start) / repeats
 
 # %% mistake: numbers of its own
-# says: `warmup` and `repeats` determine how many calls there are.
+# says: Your code ignores `warmup` and `repeats`, which say how many calls to make.
 def benchmark(f, synchronize, clock, warmup=2, repeats=7):
     for _ in range(2):
         f()
@@ -197,7 +197,7 @@ def benchmark(f, synchronize, clock, warmup=2, repeats=7):
     return statistics.median(samples)
 
 # %% wrong: other numbers by default
-# unseen: the stub has the right numbers
+# unseen: the stub already has the right default values
 def benchmark(f, synchronize, clock, warmup=3, repeats=5):
     for _ in range(warmup):
         f()

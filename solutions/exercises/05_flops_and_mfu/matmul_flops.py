@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("How many numbers does the product have, leading dimensions included? What does each of them cost?")
+exercise = Exercise("How many elements does the result have, batch dimensions included? How many FLOPs does each of them cost?")
 
 sizes = st.integers(1, 9)
 
@@ -39,7 +39,7 @@ def misfits(draw):
 
 
 exercise.requirement(
-    "a product of two matrices costs 2 · b · d · k FLOPs",
+    "multiplying two matrices costs 2 · b · d · k FLOPs",
     points=0.5,
     visible=[given((3, 4), (4, 5)), given((2, 2), (2, 2)), given((10**7 + 1, 10**7 + 3), (10**7 + 3, 10**7 + 7))],
     edges={
@@ -51,7 +51,7 @@ exercise.requirement(
     domain=matrices(),
 )
 exercise.requirement(
-    "leading dimensions broadcast: equal, 1 on one side, or missing on one side",
+    "batch dimensions broadcast: they may be equal, or be 1 or missing in one of the two shapes",
     points=1,
     visible=[
         given((2, 3, 4), (4, 5)),
@@ -71,7 +71,7 @@ exercise.requirement(
     domain=products(),
 )
 exercise.requirement(
-    "inner sizes that differ raise a ValueError",
+    "if the inner sizes differ, a ValueError is raised",
     points=0.5,
     visible=[given((3, 4), (5, 6)), given((2, 3, 1), (4, 6)), given((3, 4), (4, 6))],
     edges={
@@ -83,36 +83,36 @@ exercise.requirement(
     },
     domain=misfits() | products(),
     parts=["error"],
-    hint="Compare the last size of x with the second-to-last of w before anything else.",
+    hint="Compare the inner sizes before anything else, whatever the batch dimensions are.",
 )
 
-exercise.mistake("Each product is also added to a sum: a multiply-add is two FLOPs.", "return 2 * batch → return batch")
-exercise.mistake("Your result is two FLOPs for each output; each output needs d multiplications and d additions.", "b * d * k → b * k")
-exercise.mistake("Your code counts d twice: it is the same dimension in both matrices.", "b * d * k → b * d * d * k")
+exercise.mistake("Your code counts only the multiplications: a multiply-add is two FLOPs.", "return 2 * batch → return batch")
+exercise.mistake("Your code counts two FLOPs for each element of the result; each of them takes d multiply-adds.", "b * d * k → b * k")
+exercise.mistake("Your code counts d twice: it's the same dimension in both matrices.", "b * d * k → b * d * d * k")
 exercise.mistake(
-    "The first addition of each sum counts as well: by convention a multiply-add is always two.",
+    "Your code leaves out the first addition of each sum: by convention, every multiply-add counts as two FLOPs.",
     "2 * batch * b * d * k → batch * b * (2 * d - 1) * k",
 )
 exercise.mistake(
-    "The leading dimensions are missing: there is one product of matrices for each.", "2 * batch * b → 2 * b"
+    "Your code ignores the batch dimensions: there's one matrix product for each combination of batch indices.", "2 * batch * b → 2 * b"
 )
 exercise.mistake(
-    "A leading dimension that both shapes have is one dimension: not every matrix of x is multiplied by every matrix of w.",
+    "If both shapes have the same batch dimension, count it once: each matrix of x is multiplied by one matrix of w, not by all of them.",
     "torch.broadcast_shapes(tuple(x_batch), tuple(w_batch)) → (*x_batch, *w_batch)",
 )
 exercise.mistake(
-    "w may have leading dimensions that x lacks; they count, too.",
+    "w may have batch dimensions that x lacks: count them, too.",
     "torch.broadcast_shapes(tuple(x_batch), tuple(w_batch)) → x_batch",
 )
 exercise.mistake(
-    "x may have leading dimensions that w lacks; they count, too.",
+    "x may have batch dimensions that w lacks: count them, too.",
     "torch.broadcast_shapes(tuple(x_batch), tuple(w_batch)) → w_batch",
 )
-exercise.mistake("Raise a ValueError: compare the inner sizes first.", "if d != inner → if False")
-exercise.mistake("You raised a different error: the statement asks for a ValueError.", "raise ValueError( → raise RuntimeError(")
+exercise.mistake("Raise a ValueError if the inner sizes differ.", "if d != inner → if False")
+exercise.mistake("You raised a different error: the exercise asks for a ValueError.", "raise ValueError( → raise RuntimeError(")
 
 # %% mistake: the error that PyTorch raises
-# says: You raised a different error: the statement asks for a ValueError.
+# says: You raised a different error: the exercise asks for a ValueError.
 def matmul_flops(x_shape, w_shape):
     y = torch.empty(x_shape, device="meta") @ torch.empty(w_shape, device="meta")
     return y.numel() * x_shape[-1] * 2
@@ -149,7 +149,7 @@ def matmul_flops(x_shape, w_shape):
     return 2 * int(np.prod([*batch, *x_shape[-2:], w_shape[-1]]))
 
 # %% wrong: a shape with a zero in it returns 0 before the inner sizes are compared (from the statement)
-# unseen: a wrong shape with nothing to compute is for the hidden inputs to find
+# unseen: only the hidden inputs have a size of 0 as well as inner sizes that differ
 def matmul_flops(x_shape: tuple[int, ...], w_shape: tuple[int, ...]) -> int:
     if 0 in x_shape or 0 in w_shape:
         return 0  # nothing to multiply

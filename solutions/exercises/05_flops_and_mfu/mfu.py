@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Which rate was achieved, and which does the sheet promise for dense matrices of this dtype?")
+exercise = Exercise("Which rate did you achieve, and which peak does the sheet give for dense matrices in this dtype?")
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.int8)
 
@@ -33,8 +33,8 @@ def sheet_after(student, flops, seconds, sheet, dtype):
         result = more = None
     return {
         "sheet afterwards": {str(key): entry for key, entry in sheet.items()},
-        "a number came": isinstance(result, (int, float, torch.Tensor)) if known else None,
-        "more work gives more": bool(more > result) if known and None not in (result, more) else None,
+        "mfu returns a number": isinstance(result, (int, float, torch.Tensor)) if known else None,
+        "more FLOPs give a larger result": bool(more > result) if known and None not in (result, more) else None,
     }
 
 
@@ -73,7 +73,7 @@ exercise.requirement(
     domain=jobs(sparse=False, missing=False),
 )
 exercise.requirement(
-    "a rate for 2:4 sparse matrices is twice the dense one",
+    "a rate that holds only for 2:4 sparse matrices is halved",
     points=0.25,
     parts=["value"],
     visible=[given(7.0, 5.0, small, torch.bfloat16), given(3.0, 0.5, {torch.bfloat16: (24.0, True)}, torch.bfloat16)],
@@ -87,7 +87,7 @@ exercise.requirement(
     domain=jobs(sparse=True, missing=False),
 )
 exercise.requirement(
-    "None if the sheet has no rate for that dtype",
+    "the result is None if the sheet has no rate for that dtype",
     points=0.25,
     probe=promised,
     parts=["value"],
@@ -110,31 +110,31 @@ exercise.requirement(
     probe=sheet_after,
     parts=["value"],
     visible=[
-        given(1e12, 1.0, printed, torch.bfloat16, says="mfu(1e12, 1.0, sheet, torch.bfloat16), a sparse rate"),
+        given(1e12, 1.0, printed, torch.bfloat16, says="mfu(1e12, 1.0, sheet, torch.bfloat16), which has a sparse rate"),
         given(1e12, 1.0, printed, torch.float16, says="mfu(1e12, 1.0, sheet, torch.float16), which the sheet doesn't have"),
     ],
     edges={"empty": given(1e12, 1.0, {}, torch.float16), "dense": given(1e12, 1.0, printed, torch.float32)},
     domain=jobs(),
-    hint="Looking up a rate must not write anything to the sheet, not even a default.",
+    hint="Look up the rate without writing anything to the sheet, not even a default value.",
 )
 
 unknown = "The sheet has no rate for this dtype: return None, not a number."
 another = "Your code uses the rate of a different dtype."
-theirs = "The sheet belongs to the caller: look up the rate, and don't write to the sheet."
-exercise.mistake("Your code divides by the sparse rate; dense matrices get half of it.", "rate / 2 if sparse else rate → rate")
-exercise.mistake("Your code halves a rate that is dense already.", "rate / 2 if sparse else rate → rate / 2")
-exercise.mistake("The sparse rate has to be halved, not the dense one.", "rate / 2 if sparse else rate → rate if sparse else rate / 2")
-exercise.mistake("Dense matrices get half of the sparse rate, not twice as much.", "rate / 2 if → rate * 2 if")
+theirs = "Your code changes the sheet, which belongs to the caller."
+exercise.mistake("Your code divides by the sparse rate; for dense matrices the peak is half of that.", "rate / 2 if sparse else rate → rate")
+exercise.mistake("Your code halves a rate that's already dense.", "rate / 2 if sparse else rate → rate / 2")
+exercise.mistake("Your code halves the dense rates: halve the sparse ones instead.", "rate / 2 if sparse else rate → rate if sparse else rate / 2")
+exercise.mistake("Your code doubles the sparse rate; for dense matrices the peak is half of it.", "rate / 2 if → rate * 2 if")
 exercise.mistake("Your result is in percent; the exercise asks for a fraction.", "flops / seconds / peak → 100 * flops / seconds / peak")
 exercise.mistake("Your quotient is upside down: divide the achieved rate by the peak.", "flops / seconds / peak → peak / (flops / seconds)")
-exercise.mistake("The seconds are missing: FLOPs is a count, the peak is a rate.", "flops / seconds / peak → flops / peak")
+exercise.mistake("The seconds are missing: flops is a count, but the peak is a rate.", "flops / seconds / peak → flops / peak")
 exercise.mistake(
-    "Your code multiplies by the seconds; a rate is FLOPs divided by seconds.", "flops / seconds / peak → flops * seconds / peak"
+    "Your code multiplies by the seconds; a rate is a count divided by a time.", "flops / seconds / peak → flops * seconds / peak"
 )
 exercise.mistake("Your result is the achieved rate; divide it by the peak.", "flops / seconds / peak → flops / seconds")
-exercise.mistake("Don't cut the result off at 1: a value above 1 tells you that some number is wrong.",
+exercise.mistake("Don't limit the result to 1: a value above 1 tells you that some number is wrong.",
                  "flops / seconds / peak → min(1.0, flops / seconds / peak)")  # fmt: skip
-exercise.mistake("Don't round: rounding throws away digits that were measured.", "flops / seconds / peak → round(flops / seconds / peak, 1)")
+exercise.mistake("Don't round the result: that throws away digits that you measured.", "flops / seconds / peak → round(flops / seconds / peak, 1)")
 exercise.mistake(another, "sheet[dtype] → sheet[torch.float32]")
 exercise.mistake(unknown, "return None → return 0.0")
 exercise.mistake(unknown, "return None → return 1.0")

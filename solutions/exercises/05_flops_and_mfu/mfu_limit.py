@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("How long does each operation take on the roofline, and how long do all of them, one after another?")
+exercise = Exercise("By the roofline, how long does each operation take? How long do all of them take, one after another?")
 
 
 @st.composite
@@ -24,7 +24,7 @@ BOTH, MOVES, COMPUTES = "both", "moves", "computes"
 
 
 exercise.requirement(
-    "one operation: its share of the peak under the roofline, at most 1",
+    "for a single operation, the result is the fraction of the peak that the roofline allows, at most 1",
     points=0.5,
     tolerance=1e-6,
     visible=[given([(300, 10)], 100.0, 20.0), given([(30, 10)], 100.0, 20.0), given([(4, 1)], 8.0, 4.0),
@@ -39,7 +39,7 @@ exercise.requirement(
     domain=programs(st.sampled_from([[BOTH], [BOTH], [COMPUTES]])),
 )
 exercise.requirement(
-    "several operations run one after another, and each takes the longer of its two times",
+    "operations run one after another, and each takes the longer of two times, for computing and for moving its bytes",
     points=1,
     tolerance=1e-6,
     visible=[
@@ -55,7 +55,7 @@ exercise.requirement(
         "short and long": given([(10**12, 10**9), (10**9, 10**3)], 1e15, 1e12),
     },
     domain=programs(st.lists(st.sampled_from([BOTH, BOTH, COMPUTES]), min_size=2, max_size=5)),
-    hint="How long does each operation take? Add up seconds, not FLOPs and bytes.",
+    hint="How long does each operation take? Add up the seconds, not the FLOPs and the bytes.",
 )
 exercise.requirement(
     "an operation without model FLOPs takes the time needed to move its bytes",
@@ -74,52 +74,52 @@ exercise.requirement(
             lambda kinds: kinds[0] + kinds[1]
         )
     ),
-    hint="While it runs, nothing is multiplied, but time passes.",
+    hint="An operation without model FLOPs adds nothing to the work, but it takes time. What limits it?",
 )
 
 LONGER = "max(work / peak, moved / bandwidth)"
-exercise.mistake("Computing and moving overlap: an operation takes the longer of the two, not their sum.",
+exercise.mistake("Computing and moving data overlap: an operation takes the longer of the two times, not their sum.",
                  f"{LONGER} → work / peak + moved / bandwidth")  # fmt: skip
-exercise.mistake("The slower of the two determines the time, not the faster one.", f"{LONGER} → min(work / peak, moved / bandwidth)")
-exercise.mistake("Moving the bytes takes time, too: without it every program would reach 1.", f"{LONGER} → work / peak")
-exercise.mistake("Computing takes time, too: no program gets more than the peak.", f"{LONGER} → moved / bandwidth")
-exercise.mistake("The operations run one after another, so their seconds add up; the longest one isn't enough.",
+exercise.mistake("Your code takes the shorter of the two times; an operation takes the longer one.", f"{LONGER} → min(work / peak, moved / bandwidth)")
+exercise.mistake("Your code ignores the time that it takes to move the bytes.", f"{LONGER} → work / peak")
+exercise.mistake("Your code ignores the time that computing takes: no program can exceed the peak.", f"{LONGER} → moved / bandwidth")
+exercise.mistake("Your code counts only the longest operation: they run one after another, so add up their times.",
                  f"sum({LONGER} for → max({LONGER} for")  # fmt: skip
-exercise.mistake("An operation without model FLOPs takes time, too.", "in operations)\n    return → in operations if work)\n    return")
-exercise.mistake("An operation that moves nothing takes time, too.", "in operations)\n    return → in operations if moved)\n    return")
+exercise.mistake("Your code leaves out operations without model FLOPs: they take time, too.", "in operations)\n    return → in operations if work)\n    return")
+exercise.mistake("Your code leaves out operations that move no bytes: they take time, too.", "in operations)\n    return → in operations if moved)\n    return")
 exercise.mistake("Your result is a rate in FLOP/s; divide it by the peak.", "flops / seconds / peak → flops / seconds")
-exercise.mistake("Your result is the seconds that the program takes; the exercise asks for the MFU.", "flops / seconds / peak → seconds")
-exercise.mistake("Your quotient is upside down: the FLOPs belong in the numerator, the seconds and the peak in the denominator.",
+exercise.mistake("Your result is the time of the program in seconds; the exercise asks for the MFU.", "flops / seconds / peak → seconds")
+exercise.mistake("Your quotient is upside down: the MFU is the achieved rate divided by the peak.",
                  "flops / seconds / peak → seconds * peak / flops")  # fmt: skip
 exercise.mistake("Your result is in percent; the exercise asks for a fraction.", "flops / seconds / peak → 100 * flops / seconds / peak")
-exercise.mistake("Your result is a plain average over the operations; take into account how long each of them runs.",
+exercise.mistake("Your result is a plain average over the operations: take into account how long each of them runs.",
                  "flops / seconds / peak → flops / seconds / peak / len(operations)")  # fmt: skip
 exercise.mistake("Don't round the result.", "flops / seconds / peak → round(flops / seconds / peak, 2)")
-exercise.mistake("You mixed up peak and bandwidth: FLOPs go with the peak, bytes with the bandwidth.",
+exercise.mistake("You mixed up peak and bandwidth: the peak limits FLOPs, and the bandwidth limits bytes.",
                  f"{LONGER} → max(work / bandwidth, moved / peak)")  # fmt: skip
 
 # %% mistake: as found
-# says: That's the formula as found. It adds up all FLOPs and all bytes first, as if one operation could move its bytes while another computes.
+# says: You haven't changed the formula: it adds up all FLOPs and all bytes first, as if one operation could move its bytes while another computes.
 def mfu_limit(operations, peak, bandwidth):
     flops = sum(work for work, _ in operations)
     moved = sum(moved for _, moved in operations)
     return min(1.0, flops / max(moved, 1e-300) / (peak / bandwidth))
 
 # %% mistake: the mean of each operation's limit
-# says: The mean of the operations' limits counts a short operation as much as a long one. Add up seconds.
+# says: Your result is the mean of the operations' limits, in which a short operation counts as much as a long one: add up the seconds.
 def mfu_limit(operations, peak, bandwidth):
     limits = [min(1.0, work / moved * bandwidth / peak) if moved else 1.0 for work, moved in operations]
     return sum(limits) / len(limits)
 
 # %% mistake: each limit weighted with its FLOPs
-# says: Your code weights each operation by its FLOPs. What matters is the time that it takes.
+# says: Your code weights each operation by its FLOPs; what matters is how long it runs.
 def mfu_limit(operations, peak, bandwidth):
     flops = sum(work for work, _ in operations)
     limits = [work * min(1.0, work / moved * bandwidth / peak if moved else 1.0) for work, moved in operations]
     return sum(limits) / flops if flops else 0.0
 
 # %% mistake: the limit of the slowest operation
-# says: That's the limit of the operation with the lowest intensity. The others run faster.
+# says: Your result is the limit of the operation with the lowest intensity; the others reach a larger fraction of the peak.
 def mfu_limit(operations, peak, bandwidth):
     return min(min(1.0, work / moved * bandwidth / peak) if moved else 1.0 for work, moved in operations)
 

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("How can you see each use of each nn.Linear, and how many vectors does a layer get in one use?")
+exercise = Exercise("How can you observe every call of every nn.Linear, and how many vectors does the layer receive in each call?")
 
 
 def build(kind, a, b, c):
@@ -125,7 +125,7 @@ def traces(student, training, hooks, widths=(3, 4, 2), unlike=(2,), rows=5):
         modules = list(model.modules())
         return {
             "hooks": [list(getattr(m, kind).items()) for m in modules for kind in kinds],
-            "hooks of all modules": [list(each.items()) for each in everywhere],
+            "global hooks": [list(each.items()) for each in everywhere],
             "modes": [m.training for m in modules],
             "parameters": [(name, id(p), p.dtype, p.tolist()) for name, p in model.named_parameters()],
             "requires_grad": [p.requires_grad for p in model.parameters()],
@@ -142,15 +142,15 @@ def traces(student, training, hooks, widths=(3, 4, 2), unlike=(2,), rows=5):
         larger = student.model_flops(model, torch.zeros(2 * rows, a))
     finally:
         nn.Linear.forward, nn.Module.__call__ = forward, call
-        for each, old in zip(everywhere, before["hooks of all modules"], strict=True):
+        for each, old in zip(everywhere, before["global hooks"], strict=True):
             each.clear()
             each.update(old)
     return {
         "modes of the modules afterwards": after["modes"],
         "hooks afterwards": sum(map(len, after["hooks"])),
-        "changed": [what for what, was in before.items() if after[what] != was],
-        "the second count is the first": first == second,
-        "something was counted, and more for a larger batch":
+        "what has changed": [what for what, was in before.items() if after[what] != was],
+        "the second count equals the first": first == second,
+        "the count is positive, and larger for a larger batch":
             all(isinstance(each, (int, float)) for each in (first, larger)) and 0 < first < larger,
     }
 
@@ -168,13 +168,12 @@ def models(*kinds, leading=rows):
 mixtures = st.builds(lambda n, t, b, c: given("other modules", (n, t), 1, b, c), size, size, size, size)
 few = st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple)
 exercise.requirement(
-    "an nn.Linear costs 2 FLOPs for each weight and vector; its bias and other modules cost nothing",
+    "an nn.Linear costs 2 FLOPs per weight for each vector; biases and other modules don't count",
     points=0.5,
     probe=count,
     visible=[
         given("biases", (5, 4), 4, 8, 3, says="nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), batch [5, 4]"),
-        given("other modules", (2, 3), 1, 6, 5, says="an embedding, a convolution, a product without weights and "
-              "nn.Linear(6, 5, bias=False), batch [2, 3]"),
+        given("other modules", (2, 3), 1, 6, 5, says="an embedding, a convolution, a matrix product without weights and nn.Linear(6, 5, bias=False), batch [2, 3]"),
     ],
     edges={
         "no linear layer": given("nothing", (5, 4), 4, 1, 1),
@@ -186,7 +185,7 @@ exercise.requirement(
     domain=models("biases", "no bias", "normed") | mixtures,
 )  # fmt: skip
 exercise.requirement(
-    "layers count at any depth, and the model itself may be one",
+    "linear layers count at any depth, and the model itself may be a linear layer",
     points=0.5,
     probe=count,
     visible=[
@@ -196,16 +195,16 @@ exercise.requirement(
     ],
     edges={"lists, dicts and modules": given("containers", (5, 4), 4, 8, 3)},
     domain=models("nested", "containers", "one layer"),
-    hint="model.modules() visits the whole tree, the model itself included; children() goes only one level down.",
+    hint="model.modules() walks through the whole tree, the model itself included; model.children() goes only one level down.",
 )  # fmt: skip
 exercise.requirement(
-    "a layer counts as often as it is used, and not at all if it isn't",
+    "a layer counts once for each time that it's used, and not at all if it isn't used",
     points=0.5,
     probe=count,
     visible=[
         given("shared", (5, 4), 4, 8, 3, says="nn.Linear(4, 8), nn.Linear(8, 8) three times, nn.Linear(8, 3), without biases, "
               "batch [5, 4]"),
-        given("spare", (5, 4), 4, 8, 3, says="nn.Linear(4, 8) used, nn.Linear(4, 3) not, without biases, batch [5, 4]"),
+        given("spare", (5, 4), 4, 8, 3, says="nn.Linear(4, 8), which is used, and nn.Linear(4, 3), which isn't, without biases, batch [5, 4]"),
     ],
     edges={
         "one layer under two names": given("two names", (5, 4), 4, 1, 1),
@@ -217,7 +216,7 @@ exercise.requirement(
     domain=models("shared", "spare", "two names", "either", "two places", "in training"),
 )  # fmt: skip
 exercise.requirement(
-    "each layer is counted with the vectors that it actually receives, whatever the leading dimensions are",
+    "each layer's count is based on the vectors that it actually receives, whatever the leading dimensions are",
     points=0.75,
     probe=count,
     visible=[
@@ -237,15 +236,15 @@ exercise.requirement(
         "no leading dimension, then one": given("stacked", (4,), 4, 8, 3),
     },
     domain=models("no bias", "stacked", leading=leading) | models("pooled", "last", leading=few),
-    hint="A hook receives the layer's own input: how many vectors are in it, also if it has no leading dimensions?",
+    hint="A hook receives the layer's own input. How many vectors does it hold, even if it has no leading dimensions?",
 )  # fmt: skip
 exercise.requirement(
-    "the model is left as it was: its hooks, modes and parameters",
+    "the model is unchanged afterwards: its hooks, its parameters and the mode of each module",
     points=0.75,
     probe=traces,
     visible=[
-        given(True, False, says="model_flops(model, batch) twice, with the model in training mode but its dropout in eval mode"),
-        given(False, True, says="model_flops(model, batch) twice, with somebody else's hooks, in eval mode"),
+        given(True, False, says="model_flops(model, batch) twice, with the model in training mode but its dropout in evaluation mode"),
+        given(False, True, says="model_flops(model, batch) twice, with the model in evaluation mode and with hooks of its own"),
     ],
     edges={
         "training mode, hooks": given(True, True),
@@ -259,42 +258,42 @@ exercise.requirement(
         lambda training, hooks, widths, unlike, rows: given(training, hooks, widths, unlike, rows),
         st.booleans(), places, st.tuples(size, size, size), places, st.integers(1, 6),
     ),
-    hint="Remove the hooks that you registered, and only those; you can run the model without any other change.",
+    hint="Remove the hooks that you registered, and only those. You don't have to change anything else to run the model.",
 )  # fmt: skip
 
-stays = "Your hooks stay on the model and make the next count wrong: keep their handles, and remove them."
-as_found = "The model, or a part of it, was in a different mode before: there's no need to change it."
+stays = "Your hooks stay on the model: remove them after the run."
+as_found = "Your code changes the mode of the model or of one of its modules: leave all modes unchanged."
 macs = "A multiply-add is two FLOPs."
-bias = "Your code counts the biases, too: by convention they don't count."
+bias = "Your code counts the biases: ignore them."
 exercise.mistake(macs, "2 * inputs[0].numel() → inputs[0].numel()")
 exercise.mistake(bias, "layer.out_features) → layer.out_features + output.numel())")
 exercise.mistake(
-    "The batch may have several leading dimensions, or none: every vector goes through the layer, not only one per row.",
+    "Your code counts one vector for each row: the input may have several leading dimensions, or none.",
     "inputs[0].numel() → len(inputs[0]) * layer.in_features",
 )
-exercise.mistake("Your result is for one vector; a layer gets a whole batch of them.", "inputs[0].numel() → layer.in_features")
+exercise.mistake("Your code counts one vector for each layer: count all the vectors that it receives.", "inputs[0].numel() → layer.in_features")
 exercise.mistake(
-    "The inputs contain vectors · in_features numbers already: your code counts in_features twice.",
+    "Your code counts in_features twice: the number of elements of the input already includes it.",
     "inputs[0].numel() → inputs[0].numel() * layer.in_features",
 )
 exercise.mistake(
-    "Your code multiplies the input's size by the output's, which counts the vectors twice.", "layer.out_features) → output.numel())"
+    "Your code counts the vectors twice: both the size of the input and the size of the output include them.", "layer.out_features) → output.numel())"
 )
 exercise.mistake(
-    "There is a layer deeper inside: children() goes only one level down.", "model.modules() → [model, *model.children()]"
+    "Your code misses layers that are nested deeper: children() goes only one level down.", "model.modules() → [model, *model.children()]"
 )
-exercise.mistake("The model may itself be a linear layer.", "model.modules() if → model.modules() if module is not model and")
+exercise.mistake("Your code leaves out the model itself, which may be a linear layer.", "model.modules() if → model.modules() if module is not model and")
 exercise.mistake(
-    "Not every layer gets the whole batch: look at each layer's own input.",
+    "Your code uses the shape of the batch for every layer: look at each layer's own input.",
     "inputs[0].numel() → batch.shape[:-1].numel() * layer.in_features",
 )
 exercise.mistake(
-    "A layer that is used several times does its work each time.", "counts = [] → counts = {}",
+    "Your code counts each layer at most once: a layer that's used several times counts each time.", "counts = [] → counts = {}",
     "counts.append(2 * inputs[0].numel() * layer.out_features) → counts[layer] = 2 * inputs[0].numel() * layer.out_features",
     "sum(counts) → sum(counts.values())",
 )  # fmt: skip
 exercise.mistake(
-    "A layer that the forward pass never uses does no work.", "return sum(counts) → used = set(seen)\n    "
+    "Your code counts a layer that the forward pass never uses.", "return sum(counts) → used = set(seen)\n    "
     "return sum(counts) + sum(2 * batch.numel() * m.out_features for m in layers if m not in used)",
     "counts = [] → counts, seen = [], []", "counts.append( → seen.append(layer); counts.append(",
 )  # fmt: skip
@@ -305,31 +304,31 @@ exercise.mistake(
     as_found, "model(batch)\n    for handle → was = model.training; model.eval()(batch); model.train(was)\n    for handle",
 )  # fmt: skip
 exercise.mistake(
-    "Some of these hooks were there before: remove only your own.",
+    "Your code removes the model's own hooks: remove only yours.",
     "handle.remove() → pass\n    for layer in layers: layer._forward_hooks.clear()",
 )
-exercise.mistake("Don't freeze the parameters: there's no need to.", "model(batch)\n    for handle → model.requires_grad_(False)(batch)\n    for handle")
+exercise.mistake("Your code freezes the parameters: leave their requires_grad unchanged.", "model(batch)\n    for handle → model.requires_grad_(False)(batch)\n    for handle")
 exercise.mistake(
-    "The gradients aren't what they were before: a forward pass alone leaves them as they are.", "model(batch)\n    for handle → model(batch)\n    model.zero_grad()\n    for handle"
+    "Your code changes the gradients of the parameters: leave them unchanged.", "model(batch)\n    for handle → model(batch)\n    model.zero_grad()\n    for handle"
 )
 exercise.mistake(
-    "Only linear layers count: convolutions and embeddings don't.", "isinstance(module, nn.Linear) → hasattr(module, 'weight')",
+    "Your code counts convolutions and embeddings: count only linear layers.", "isinstance(module, nn.Linear) → hasattr(module, 'weight')",
     "2 * inputs[0].numel() * layer.out_features → 2 * output.numel() // output.shape[-1] * layer.weight.numel()",
 )
 
 # %% mistake: PyTorch's counter, which sees more than linear layers
-# says: Your code counts convolutions and products without weights, too: only linear layers count.
+# says: Your code counts convolutions and matrix products without weights: count only linear layers.
 def model_flops(model, batch):
     return count_flops(model, batch)
 
 # %% mistake: the rule of thumb, biases included
-# says: Your code multiplies parameters by vectors of the batch: look at what each layer really does.
+# says: Your code multiplies the number of parameters by the vectors of the batch: look at what each layer actually receives.
 def model_flops(model, batch):
     vectors = batch.numel() // batch.shape[-1]
     return 2 * vectors * sum(p.numel() for p in model.parameters())
 
 # %% mistake: the loop's variable in the hook
-# says: Each hook receives its own layer as its first argument; by then, the loop variable is the last module.
+# says: When your hooks run, the loop variable is always the last module: use the layer that each hook receives as an argument.
 def model_flops(model, batch):
     counts, handles = [], []
     for layer in model.modules():
@@ -357,7 +356,7 @@ def model_flops(model, batch):
     return sum(counts)
 
 # %% wrong: walks into children by itself
-# unseen: a layer in two places of the tree is for the hidden inputs to find
+# unseen: only the hidden inputs have a layer in two places of the tree
 def model_flops(model, batch):
     counts, handles = [], []
 
@@ -406,7 +405,7 @@ def model_flops(model, batch):
     return sum(counts)
 
 # %% wrong: runs the model in eval mode (modes are restored exactly), so layers used only in training are n (from the statement)
-# unseen: a layer used only in training is for the hidden inputs to find
+# unseen: only the hidden inputs have a layer that's used only in training
 def model_flops(model: nn.Module, batch: Tensor) -> int:
     total = 0
 
@@ -429,7 +428,7 @@ def model_flops(model: nn.Module, batch: Tensor) -> int:
     return total
 
 # %% wrong: walks the tree by children(), so a layer that hangs in two places gets two hooks (from the statement)
-# unseen: a layer in two places of the tree is for the hidden inputs to find
+# unseen: only the hidden inputs have a layer in two places of the tree
 def model_flops(model: nn.Module, batch: Tensor) -> int:
     counts, handles = [], []
 
@@ -452,7 +451,7 @@ def model_flops(model: nn.Module, batch: Tensor) -> int:
     return sum(counts)
 
 # %% wrong: counts from the output, which a hook of the model's own may have replaced (from the statement)
-# unseen: a hook of the model's own that changes an output is for the hidden inputs to find
+# unseen: only the hidden inputs have a model with a hook that changes an output
 def model_flops(model: nn.Module, batch: Tensor) -> int:
     counts = []
     handles = [

@@ -13,10 +13,10 @@ def magnitudes(student, w):
 
     y = student.prune_2_4(w)
     if not torch.is_tensor(y) or y.shape != w.shape:
-        return {"magnitudes in each four, sorted": y, "elements that w does not have there": None}
+        return {"magnitudes in each group of four, sorted": y, "nonzero elements that differ from those of w": None}
     return {
-        "magnitudes in each four, sorted": y.abs().reshape(-1, 4).sort(dim=1, descending=True).values,
-        "elements that w does not have there": int(((y != w) & (y != 0)).sum()),
+        "magnitudes in each group of four, sorted": y.abs().reshape(-1, 4).sort(dim=1, descending=True).values,
+        "nonzero elements that differ from those of w": int(((y != w) & (y != 0)).sum()),
     }
 
 
@@ -28,7 +28,7 @@ def memory(student, w):
     own = torch.is_tensor(y) and y.untyped_storage().data_ptr() != w.untyped_storage().data_ptr()
     other = student.prune_2_4(w * 2 + 1)
     differs = torch.is_tensor(y) and torch.is_tensor(other) and not torch.equal(y, other)
-    return {"w afterwards": w, "the result has memory of its own": own, "another w gives another result": differs}
+    return {"w afterwards": w, "the result has its own storage": own, "a different w gives a different result": differs}
 
 
 @st.composite
@@ -60,7 +60,7 @@ line = torch.tensor([1.0, -9.0, 2.0, 3.0, 16.0, 15.0, 14.0, -13.0])
 other = torch.tensor([20.0, -21.0, 22.0, -23.0, 4.0, 4.5, -4.75, 0.125])
 four = torch.tensor([-1.0, 4.0, 3.0, 2.0])
 exercise.requirement(
-    "of every four neighbors along the last dimension, the two of largest magnitude are kept; the others are 0",
+    "of every four neighbors along the last dimension, the two with the largest magnitude are kept and the other two are 0",
     points=0.75,
     parts=["value"],
     visible=[
@@ -79,7 +79,7 @@ exercise.requirement(
     domain=weights(),
 )
 exercise.requirement(
-    "for dtypes of 16 to 64 bits, any number of leading dimensions, any strides",
+    "w may have any floating-point dtype of 16 to 64 bits, any number of leading dimensions and any strides",
     points=0.5,
     parts=["value"],
     visible=[
@@ -99,7 +99,7 @@ exercise.requirement(
         "every second number": given(torch.arange(1.0, 9.0)[::2]),
     },
     domain=weights(last=(1, 1), dims=(0, 3), dtypes=FLOATS, contiguous=False),
-    hint="reshape works even if the strides don't fit, and view doesn't; and your function shouldn't name a dtype.",
+    hint="view fails for some strides; reshape works for all of them. Don't convert w to another dtype.",
 )
 exercise.requirement(
     "if magnitudes are equal, exactly two are kept, and never a smaller one instead of a larger one",
@@ -118,10 +118,10 @@ exercise.requirement(
         "in bfloat16": given(torch.tensor([[1.0, 1.0, 1.0, -1.0]]).bfloat16()),
     },
     domain=ties(),
-    hint="A threshold may keep more than two, or fewer: choose positions, not values.",
+    hint="If magnitudes are equal, a threshold may keep too many elements or too few: choose positions, not values.",
 )
 exercise.requirement(
-    "a last dimension that isn't a multiple of four raises a ValueError",
+    "if the size of the last dimension isn't a multiple of four, a ValueError is raised",
     points=0.25,
     parts=["error"],
     visible=[given(torch.ones(2, 3)), given(torch.ones(4, 2)), given(torch.ones(1, 12)), given(torch.ones(6))],
@@ -133,7 +133,7 @@ exercise.requirement(
         "an odd number of rows": given(torch.ones(3, 8)),
     },
     domain=wrong_sizes,
-    hint="Only the last dimension matters, whatever the others are.",
+    hint="Check only the size of the last dimension, whatever the other sizes are.",
 )
 exercise.requirement(
     "w doesn't change, and the result is a copy",
@@ -149,35 +149,35 @@ exercise.requirement(
         "no room between": given(line[::2]),
     },
     domain=weights(dims=(0, 2)) | ties(),
-    hint="scatter returns a copy, scatter_ writes to the tensor that it's called on, and the result of a reshape may share its storage with w.",
+    hint="scatter returns a copy; scatter_ writes to the tensor that it's called on. The result of a reshape may share the storage of w.",
 )
 
-neighbors = "Those aren't neighbors: the groups are elements 0–3, 4–7, … of the last dimension."
-threshold = "A threshold may keep more than two of equal magnitudes, or fewer: choose positions, not values."
-no_error = "Raise a ValueError: check the last dimension first."
-another = "You raised a different error: the statement asks for a ValueError."
+neighbors = "Your groups aren't neighbors: they must be elements 0–3, 4–7, … of the last dimension."
+threshold = "If magnitudes are equal, a threshold may keep too many elements or too few: choose positions, not values."
+no_error = "Raise a ValueError if the size of the last dimension isn't a multiple of four."
+another = "You raised a different error: the exercise asks for a ValueError."
 in_place = "Your code writes to w, which belongs to the caller."
-exercise.mistake("Nothing is pruned.", "smallest, 0) → smallest[:, :0], 0)")
-exercise.mistake("A large negative number is large, too: compare magnitudes.", "fours.abs().topk → fours.topk")
+exercise.mistake("Your code doesn't prune anything: set two of every four elements to 0.", "smallest, 0) → smallest[:, :0], 0)")
+exercise.mistake("Compare magnitudes: a negative number can have a large magnitude, too.", "fours.abs().topk → fours.topk")
 exercise.mistake("Your code keeps the two smallest of every four; keep the two largest.", "topk(2, largest=False) → topk(2)")
 exercise.mistake("Your code keeps one of every four; keep two.", "topk(2, → topk(3,")
 exercise.mistake("Your code keeps three of every four; keep two.", "topk(2, → topk(1,")
 exercise.mistake("The signs are lost: compare magnitudes, but keep the values.", "fours.scatter → fours.abs().scatter")
-exercise.mistake("Your result has a row for every group of four: give it the shape of w.", ", 0).reshape(w.shape) → , 0)")
+exercise.mistake("Your result has one row for every group of four: give it the same shape as w.", ", 0).reshape(w.shape) → , 0)")
 exercise.mistake(
     "Your code sets the pruned positions to 1; they have to be 0.", "scatter(1, smallest, 0) → scatter(1, smallest, 1)"
 )
 exercise.mistake(no_error, "if n % 4 → if False")
-exercise.mistake("It isn't enough that the total number of elements is a multiple of four; the size of the last dimension has to be.", "if n % 4 → if w.numel() % 4")
-exercise.mistake("Twelve is a multiple of four, too: your code refuses more sizes than it should.", "if n % 4 → if n not in (4, 8, 16)")
+exercise.mistake("Your code checks the total number of elements: check the size of the last dimension.", "if n % 4 → if w.numel() % 4")
+exercise.mistake("Your code raises an error for some multiples of four, such as 12.", "if n % 4 → if n not in (4, 8, 16)")
 exercise.mistake(another, "raise ValueError( → raise RuntimeError(")
 exercise.mistake(another, "raise ValueError( → raise AssertionError(")
 exercise.mistake(in_place, "fours.scatter(1 → fours.scatter_(1")
 exercise.mistake("The result must have the dtype of w.", "w.reshape(-1, 4) → w.float().reshape(-1, 4)")
-exercise.mistake("view needs strides that fit, but w may have any strides.", "w.reshape(-1, 4) → w.view(-1, 4)")
+exercise.mistake("view fails for some strides, and w may have any strides.", "w.reshape(-1, 4) → w.view(-1, 4)")
 
 # %% mistake: not neighbors
-# says: Those aren't neighbors: the groups are elements 0–3, 4–7, … of the last dimension.
+# says: Your groups aren't neighbors: they must be elements 0–3, 4–7, … of the last dimension.
 def prune_2_4(w):
     if w.shape[-1] % 4:
         raise ValueError
@@ -212,7 +212,7 @@ def prune_2_4(w):
     return (fours * keep).reshape(rows, columns)
 
 # %% mistake: a threshold, the second largest magnitude
-# says: A threshold may keep more than two of equal magnitudes, or fewer: choose positions, not values.
+# says: If magnitudes are equal, a threshold may keep too many elements or too few: choose positions, not values.
 def prune_2_4(w):
     if w.shape[-1] % 4:
         raise ValueError
@@ -221,7 +221,7 @@ def prune_2_4(w):
     return torch.where(fours.abs() >= second, fours, 0).reshape(w.shape)
 
 # %% mistake: a threshold, the third largest magnitude
-# says: A threshold may keep more than two of equal magnitudes, or fewer: choose positions, not values.
+# says: If magnitudes are equal, a threshold may keep too many elements or too few: choose positions, not values.
 def prune_2_4(w):
     if w.shape[-1] % 4:
         raise ValueError
@@ -230,7 +230,7 @@ def prune_2_4(w):
     return torch.where(fours.abs() > third, fours, 0).reshape(w.shape)
 
 # %% mistake: w itself where nothing has to be done
-# says: The result must be a copy, even if w is sparse already.
+# says: The result must be a copy, even if w is already 2:4 sparse.
 def prune_2_4(w):
     if w.shape[-1] % 4:
         raise ValueError
@@ -250,7 +250,7 @@ def prune_2_4(w):
     return torch.zeros_like(fours).scatter(1, kept, fours.gather(1, kept)).reshape(w.shape)
 
 # %% wrong: by squares
-# unseen: squares that overflow or vanish are for the hidden inputs to find
+# unseen: only the hidden inputs have squares that overflow or underflow
 def prune_2_4(w):
     if w.shape[-1] % 4:
         raise ValueError
@@ -275,7 +275,7 @@ def prune_2_4(w):
     return w
 
 # %% wrong: magnitudes made to differ by a little
-# unseen: magnitudes closer than a thousandth are for the hidden inputs to find
+# unseen: only the hidden inputs have magnitudes that differ by less than a thousandth
 def prune_2_4(w):
     if w.shape[-1] % 4:
         raise ValueError
@@ -284,7 +284,7 @@ def prune_2_4(w):
     return torch.where(size >= size.sort(dim=1).values[:, 2:3], fours, 0).reshape(w.shape)
 
 # %% wrong: compares squares, which overflow or vanish in 16 bits (and in 32, later) (from the statement)
-# unseen: squares that overflow or vanish are for the hidden inputs to find
+# unseen: only the hidden inputs have squares that overflow or underflow
 def prune_2_4(w: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
     n = w.shape[-1]
     if n % 4:

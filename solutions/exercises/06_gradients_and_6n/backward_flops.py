@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("For each layer: is there a product for its weights? And does anything before it need a gradient?")
+exercise = Exercise("Ask two questions about each layer. Do its weights need a gradient? Does anything before it need one?")
 
 sizes = st.integers(1, 40)
 
@@ -24,7 +24,7 @@ def lowest(draw):
 
 
 exercise.requirement(
-    "a trained layer: one product for the gradient of its weights, and one to pass a gradient back if something before it needs one",
+    "a trained layer takes one matrix product for the gradient of its weights, and another to pass the gradient back if anything before it needs one",
     points=0.5,
     visible=[
         given(3, [4, 5, 6], [True, True], False),
@@ -42,7 +42,7 @@ exercise.requirement(
     domain=chains(trained=st.just(True), needs=st.just(False)),
 )
 exercise.requirement(
-    "a frozen layer: no product for its weights, and one to pass a gradient back if a layer before it is trained",
+    "a frozen layer takes no matrix product for its weights, but still one to pass the gradient back if a layer before it is trained",
     points=0.5,
     visible=[given(3, [4, 5, 6, 7], [True, False, False], False), given(3, [4, 5, 6, 7], [True, False, True], False)],
     edges={
@@ -57,10 +57,10 @@ exercise.requirement(
     domain=st.builds(
         lambda case: given(case.args[0], [*case.args[1], 7], [True, *case.args[2]], False), chains(needs=st.just(False))
     ).filter(lambda case: not all(case.args[2])),
-    hint="For a frozen layer, too, ask both questions, one after the other.",
+    hint="A frozen layer's own weights need no gradient. Does anything before it need one?",
 )
 exercise.requirement(
-    "before the first trained layer no gradient is needed; if nothing is trained, the cost is 0",
+    "if the input needs no gradient, the backward pass stops at the first trained layer; if nothing is trained, it costs 0 FLOPs",
     points=0.5,
     visible=[given(3, [4, 5, 6, 7], [False, False, True], False), given(3, [4, 5, 6], [False, False], False)],
     edges={
@@ -70,10 +70,10 @@ exercise.requirement(
         "no layers": given(3, [4], [], False),
     },
     domain=lowest(),
-    hint="Where does the backward pass stop?",
+    hint="Where can the backward pass stop?",
 )
 exercise.requirement(
-    "if the input needs a gradient, each layer passes one back, even if nothing is trained",
+    "if the input needs a gradient, every layer passes the gradient back, even if nothing is trained",
     points=0.5,
     visible=[given(3, [4, 5, 6], [True, True], True), given(3, [4, 5, 6, 7], [False, False, False], True)],
     edges={
@@ -84,39 +84,39 @@ exercise.requirement(
         "no layers": given(3, [4], [], True),
     },
     domain=chains(needs=st.just(True)),
-    hint="The input comes before every layer, not only before the first.",
+    hint="If the input needs a gradient, it has to be passed back through every layer, not just through the first.",
 )
 
-exercise.mistake("No gradient is computed for the weights of a frozen layer, and the input's gradient counts only if it's needed.",
+exercise.mistake("Don't count a gradient for frozen weights, or for an input that doesn't need one.",
                  "needed_before = input_needs_grad → needed_before = True", "(trained + needed_before) → (1 + needed_before)")  # fmt: skip
-exercise.mistake("You counted the gradient of the input, which nobody needs: x is data.",
+exercise.mistake("You counted the gradient of the input even if it isn't needed: check input_needs_grad.",
                  "needed_before = input_needs_grad → needed_before = True")  # fmt: skip
-exercise.mistake("The input may need a gradient, too.", "needed_before = input_needs_grad → needed_before = False")
-exercise.mistake("Before the first trained layer no gradient is needed: the backward pass stops there.",
+exercise.mistake("The input may need a gradient, too: check input_needs_grad.", "needed_before = input_needs_grad → needed_before = False")
+exercise.mistake("If the input needs no gradient, nothing before the first trained layer does: the backward pass stops there.",
                  "(trained + needed_before) → (trained + (needed_before or layer > 0))")  # fmt: skip
-exercise.mistake("No gradient is computed for the weights of a frozen layer.", "(trained + needed_before) → (1 + needed_before)")
-exercise.mistake("A frozen layer still passes the gradient back if something before it needs one.",
+exercise.mistake("Frozen weights need no gradient: don't count a product for them.", "(trained + needed_before) → (1 + needed_before)")
+exercise.mistake("A frozen layer still passes the gradient back if anything before it needs one.",
                  "(trained + needed_before) → trained * (1 + needed_before)")  # fmt: skip
-exercise.mistake("Your result counts only the weights' gradients; a gradient is also passed back, layer by layer.",
+exercise.mistake("You counted only the gradients of the weights; the gradient is also passed back from layer to layer.",
                  "(trained + needed_before) → trained")  # fmt: skip
-exercise.mistake("Your result counts only the gradients that are passed back; trained weights need theirs, too.",
+exercise.mistake("You counted only the products that pass the gradient back; trained weights need a gradient, too.",
                  "(trained + needed_before) → needed_before")  # fmt: skip
-exercise.mistake("A float holds 53 bits of a number this large and drops the rest: count in integers.",
+exercise.mistake("Floats have only 53 bits of precision, too few for numbers this large: count in integers.",
                  "product = 2 * tokens → product = 2.0 * tokens")  # fmt: skip
 exercise.mistake("A multiply-add is two FLOPs.", "product = 2 * tokens → product = tokens")
-exercise.mistake("Your result is for one token.", "product = 2 * tokens → product = 2")
-exercise.mistake("Ask about everything before a layer, not only about the layer next to it.", "needed_before or trained → trained")
-exercise.mistake("The input comes before every layer, not only before the first.",
+exercise.mistake("Your result is for a single token; count all tokens.", "product = 2 * tokens → product = 2")
+exercise.mistake("Look at everything before a layer, not just at the layer immediately before it.", "needed_before or trained → trained")
+exercise.mistake("If the input needs a gradient, it has to be passed back through every layer, not just through the first.",
                  "needed_before or trained → any(trainable[: layer + 1])")  # fmt: skip
-exercise.mistake("A layer passes a gradient back only if something before it needs one; what's trained after it doesn't matter.",
+exercise.mistake("A layer passes the gradient back only if something before it needs one; what's trained after it doesn't matter.",
                  "(trained + needed_before) → (trained + (input_needs_grad or any(trainable[layer + 1 :])))")  # fmt: skip
-exercise.mistake("The product that passes a gradient back through a layer has the size of that layer, not of the one before it.",
+exercise.mistake("Passing the gradient back through a layer takes a product with that layer's sizes, not with those of the layer before it.",
                  "product * (trained + needed_before) → product * trained + (product if layer == 0 and input_needs_grad "
                  "else 2 * tokens * widths[layer - 1] * widths[layer] * (layer > 0 and needed_before))")  # fmt: skip
-exercise.mistake("Your result includes the forward pass.", "(trained + needed_before) → (1 + trained + needed_before)")
-exercise.mistake("Ask about everything before a layer, not only about the layer next to it.",
+exercise.mistake("Your result includes the forward pass; return the FLOPs of the backward pass alone.", "(trained + needed_before) → (1 + trained + needed_before)")
+exercise.mistake("Look at everything before a layer, not just at the layer immediately before it.",
                  "needed_before or trained → input_needs_grad or trained")  # fmt: skip
-exercise.mistake("Even if all layers are trained, the cost isn't twice that of the forward pass: x is data, and nobody needs its gradient.",
+exercise.mistake("Even if all layers are trained, the backward pass may cost less than two forward passes: check whether the input needs a gradient.",
                  "(trained + needed_before) → (2 if all(trainable) else trained + needed_before)")  # fmt: skip
 
 # %% wrong: one product where both are needed

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Which of the weights are multiplied? And what do the products without weights cost, forward and backward?")
+exercise = Exercise("Which weights take part in a matrix product? What do attention's products cost, forward and backward?")
 
 
 def without_context(student, parameters, layers, d, context, vocab, **tied):
@@ -41,13 +41,13 @@ def words(model):
 def fixed(model, **tied):
     of, context = words(model)
     asked = "".join(f", {name}={value}" for name, value in tied.items())
-    says = f"flops_per_token for {of}{asked}: what does not grow with the context (twice that for {context}, less that for {2 * context})"
+    says = f"flops_per_token for {of}{asked}: the part that doesn't grow with the context (twice the result for context={context} minus the result for context={2 * context})"
     return given(*model, says=says, **tied)
 
 
 def grown(model, **tied):
     of, context = words(model)
-    return given(*model, says=f"flops_per_token for {of}: what a context of {2 * context} adds to one of {context}", **tied)
+    return given(*model, says=f"flops_per_token for {of}: the result for context={2 * context} minus the result for context={context}", **tied)
 
 
 def error(model, **tied):
@@ -74,7 +74,7 @@ def not_by_accident(case):
 
 
 exercise.requirement(
-    "each weight that multiplies costs 6 FLOPs per token; a table that's only looked up (the default) costs none",
+    "each weight in a matrix product costs 6 FLOPs per token; an embedding table that's only looked up (the default) costs none",
     points=0.75,
     probe=without_context,
     visible=[fixed(small, tied=False), fixed(small)],
@@ -87,7 +87,7 @@ exercise.requirement(
     domain=models(st.just(False)),
 )
 exercise.requirement(
-    "attention costs its two products, forward and backward, in each layer, though it has no parameters",
+    "in each layer, attention's two matrix products count, forward and backward, although they have no parameters",
     points=0.75,
     probe=of_context,
     visible=[grown(small, tied=False), grown(tiny, tied=True)],
@@ -101,7 +101,7 @@ exercise.requirement(
     domain=models(),
 )
 exercise.requirement(
-    "if the table and the output layer are tied, this one matrix multiplies, and is counted once",
+    "if the embedding table and the output layer are tied, that single matrix takes part in a matrix product and is counted once",
     points=0.5,
     probe=one_of_both,
     visible=[fixed(tiny, tied=True)],
@@ -111,7 +111,7 @@ exercise.requirement(
         "most of the model": fixed((50_000 * 8 + 768, 1, 8, 128, 50_000), tied=True),
     },
     domain=models(st.just(True)),
-    hint="One matrix for both: is it looked up, or multiplied, or both? And how often is it among the parameters?",
+    hint="A tied matrix is both the embedding table and the output layer. Which of its two uses costs FLOPs, and how often does `parameters` count it?",
 )
 exercise.requirement(
     "six_n_error is (6N - exact) / exact, for tied matrices too",
@@ -127,45 +127,45 @@ exercise.requirement(
         "Llama 3 8B": error(llama, tied=False),
     },
     domain=models().filter(not_by_accident),
-    hint="6N takes all parameters. Compare it with what flops_per_token returns, and divide by that.",
+    hint="6N counts all parameters. Which function gives you the exact count to compare it with?",
 )
 
-exercise.mistake("The embedding table is looked up, and not multiplied: it costs nothing.",
+exercise.mistake("The embedding table is only looked up, so it costs no FLOPs.",
                  "parameters if tied else parameters - vocab * d → parameters")  # fmt: skip
-exercise.mistake("Tied: the one matrix is also the output layer, and is multiplied there.",
+exercise.mistake("A tied matrix is also the output layer, where it does take part in a matrix product.",
                  "parameters if tied else parameters - vocab * d → parameters - vocab * d")  # fmt: skip
-exercise.mistake("The output layer is a multiplication: only the look-up costs nothing.",
+exercise.mistake("The output layer is a matrix product; only the lookup in the table costs nothing.",
                  "parameters if tied else parameters - vocab * d → parameters - (1 if tied else 2) * vocab * d")  # fmt: skip
-exercise.mistake("If they're tied, `parameters` counts the table once, and it's multiplied. Only a table that isn't tied is merely looked up.",
+exercise.mistake("You swapped the two cases: a tied table takes part in a matrix product, and an untied one is just looked up.",
                  "parameters if tied else parameters - vocab * d → parameters if not tied else parameters - vocab * d")  # fmt: skip
-exercise.mistake("By default, the table and the output layer are two matrices.", "tied: bool = False\n) -> int → tied: bool = True\n) -> int")
-exercise.mistake("Attention is missing: its products have no parameters.", "+ 12 * layers * d * context → ")
-exercise.mistake("Your result is attention's forward pass; the backward pass costs twice as much again.", "12 * layers → 4 * layers")
-exercise.mistake("Your result is attention's backward pass; add the forward pass.", "12 * layers → 8 * layers")
-exercise.mistake("Attention computes two products, the scores and the weighted sum. Count both in full.", "12 * layers → 6 * layers")
-exercise.mistake("Every layer has attention.", "12 * layers * d → 12 * d")
-exercise.mistake("Each of attention's products takes d multiply-adds for each token of the context.", "12 * layers * d * context → 12 * layers * context")
-exercise.mistake("Your attention is for a whole sequence; a single token is compared with `context` tokens.", "d * context → d * context**2")
-exercise.mistake("Each score takes d multiply-adds; the context doesn't count twice.", "12 * layers * d * context → 12 * layers * context**2")
+exercise.mistake("By default, the embedding table and the output layer are two separate matrices: check the default of `tied`.", "tied: bool = False\n) -> int → tied: bool = True\n) -> int")
+exercise.mistake("Attention is missing: its matrix products count, although they have no parameters.", "+ 12 * layers * d * context → ")
+exercise.mistake("You counted only the forward pass of attention: add its backward pass.", "12 * layers → 4 * layers")
+exercise.mistake("You counted only the backward pass of attention: add its forward pass.", "12 * layers → 8 * layers")
+exercise.mistake("Attention computes two matrix products, the scores and the weighted sum: count both in full.", "12 * layers → 6 * layers")
+exercise.mistake("Every layer has attention: count it in all of them.", "12 * layers * d → 12 * d")
+exercise.mistake("A score takes more than one multiply-add: how many numbers does a token's vector have?", "12 * layers * d * context → 12 * layers * context")
+exercise.mistake("You counted attention for a whole sequence; a single token is compared with `context` tokens.", "d * context → d * context**2")
+exercise.mistake("You multiplied by the context twice. How many multiply-adds does a single score take?", "12 * layers * d * context → 12 * layers * context**2")
 exercise.mistake("Your result is for a whole sequence; the exercise asks for one token.", "return 6 * multiplied + → return context * 6 * multiplied + context *")
-exercise.mistake("Your result is the forward pass; training is three times that.", "6 * multiplied + 12 → 2 * multiplied + 4")
-exercise.mistake("Your result is the backward pass; add the forward pass.", "6 * multiplied + 12 → 4 * multiplied + 8")
-exercise.mistake("That includes recomputation; here nothing is recomputed.", "6 * multiplied + 12 → 8 * multiplied + 16")
+exercise.mistake("You counted only the forward pass; training needs the backward pass, too.", "6 * multiplied + 12 → 2 * multiplied + 4")
+exercise.mistake("You counted only the backward pass: add the forward pass.", "6 * multiplied + 12 → 4 * multiplied + 8")
+exercise.mistake("Your result includes recomputation, but nothing is recomputed here.", "6 * multiplied + 12 → 8 * multiplied + 16")
 exercise.mistake("A multiply-add is two FLOPs.", "6 * multiplied + 12 → 3 * multiplied + 6")
-exercise.mistake("A weight that multiplies takes part in one product forward and two backward.", "6 * multiplied → 2 * multiplied")
-reverse = "The sign is reversed: the error is negative where 6N predicts too little."
+exercise.mistake("You counted only the forward pass of the weights: add the two products of the backward pass.", "6 * multiplied → 2 * multiplied")
+reverse = "The sign is reversed: the error is negative if 6N predicts too little."
 exercise.mistake(reverse, "(6 * parameters - exact) → (exact - 6 * parameters)")
-exercise.mistake("The error has a sign: negative where 6N predicts too little.", "(6 * parameters - exact) → abs(6 * parameters - exact)")
-exercise.mistake("Divide by the exact number, not by 6N.", "- exact) / exact → - exact) / (6 * parameters)")
-exercise.mistake("Divide by the exact number, and subtract it from what 6N predicts.",
+exercise.mistake("The error has a sign: it's negative if 6N predicts too little.", "(6 * parameters - exact) → abs(6 * parameters - exact)")
+exercise.mistake("Divide by the exact count, not by 6N.", "- exact) / exact → - exact) / (6 * parameters)")
+exercise.mistake("Swap 6N and the exact count, both in the difference and in the denominator.",
                  "(6 * parameters - exact) / exact → (exact - 6 * parameters) / (6 * parameters)")  # fmt: skip
-exercise.mistake("Your result is the ratio; the exercise asks how far it is from 1.", "(6 * parameters - exact) / exact → 6 * parameters / exact")
-exercise.mistake("Your result is the inverse ratio; the exercise asks for (6N - exact) / exact.",
+exercise.mistake("Your result is the ratio of 6N to the exact count; the exercise asks for the relative error.", "(6 * parameters - exact) / exact → 6 * parameters / exact")
+exercise.mistake("Your result is the ratio of the exact count to 6N; the exercise asks for the relative error.",
                  "(6 * parameters - exact) / exact → exact / (6 * parameters)")  # fmt: skip
 exercise.mistake("Your result is in percent; the exercise asks for a fraction.", "return (6 * parameters - exact) / → return 100 * (6 * parameters - exact) /")
-exercise.mistake("Your result is in FLOPs; the exercise asks for a fraction of the exact number.", "(6 * parameters - exact) / exact → 6 * parameters - exact")
-exercise.mistake("six_n_error depends on whether the matrices are tied, too.", "context, vocab, tied)\n    return → context, vocab)\n    return")
-exercise.mistake("6N counts all parameters, the table included: that's one of its two errors.",
+exercise.mistake("Your result is in FLOPs; the exercise asks for the error relative to the exact count.", "(6 * parameters - exact) / exact → 6 * parameters - exact")
+exercise.mistake("six_n_error also depends on whether the matrices are tied: pass `tied` on.", "context, vocab, tied)\n    return → context, vocab)\n    return")
+exercise.mistake("6N counts all parameters, including the embedding table: that's one of its two errors.",
                  "return (6 * parameters - exact) → return (6 * (parameters if tied else parameters - vocab * d) - exact)")  # fmt: skip
 
 # %% wrong: 6N

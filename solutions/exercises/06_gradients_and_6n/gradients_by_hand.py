@@ -5,7 +5,7 @@ from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import tensors
 
 exercise = Exercise(
-    "Each gradient is one product of matrices. Which of the dimensions B, D, H, K does it have, and over which do you sum?"
+    "Each gradient is a matrix product. Which of the dimensions B, D, H and K does it have, and over which one do you sum?"
 )
 
 
@@ -37,17 +37,17 @@ def without_autograd(student, x, w1, w2):
     return {
         "gradient of w1": pair[0].double(),
         "gradient of w2": pair[1].double(),
-        "dtypes of the two": [str(each.dtype) for each in pair],
+        "dtypes of the two gradients": [str(each.dtype) for each in pair],
         "x afterward": x,
         "w1 afterward": w1,
         "w2 afterward": w2,
-        "another x gives other gradients": [list(g.shape) for g in others] != [list(g.shape) for g in pair]
+        "a different x gives different gradients": [list(g.shape) for g in others] != [list(g.shape) for g in pair]
         or not all(torch.equal(a, b) for a, b in zip(pair, others, strict=True)),
     }
 
 
-SEEN = ("gradient of w1", "gradient of w2", "dtypes of the two", "x afterward", "w1 afterward", "w2 afterward",
-        "another x gives other gradients")  # fmt: skip
+SEEN = ("gradient of w1", "gradient of w2", "dtypes of the two gradients", "x afterward", "w1 afterward", "w2 afterward",
+        "a different x gives different gradients")  # fmt: skip
 
 
 def only(*numbers):
@@ -92,7 +92,7 @@ edges = {
 }
 
 exercise.requirement(
-    "the gradient of w2, in its shape, without autograd",
+    "the gradient of w2 is computed without autograd and has the shape of w2",
     points=0.75,
     probe=without_autograd,
     parts=["value"],
@@ -102,7 +102,7 @@ exercise.requirement(
     domain=chains(),
 )
 exercise.requirement(
-    "the gradient of w1, in its shape, without autograd",
+    "the gradient of w1 is computed without autograd and has the shape of w1",
     points=0.75,
     probe=without_autograd,
     parts=["value"],
@@ -113,7 +113,7 @@ exercise.requirement(
 )
 every = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 exercise.requirement(
-    "both have the dtype of the weights",
+    "both gradients have the dtype of the weights",
     points=0.25,
     probe=without_autograd,
     parts=["value"],
@@ -121,10 +121,10 @@ exercise.requirement(
     visible=[square, case(*squares, torch.float32), case(*squares, torch.bfloat16)],
     edges={"float16": case(*squares, torch.float16), "one token": case([[1]], [[2]], [[3]], torch.float32)},
     domain=chains(every),
-    hint="A gradient has the dtype of its tensor: compute in the dtype that you get.",
+    hint="A gradient has the dtype of its tensor: compute in the dtype of the arguments.",
 )
 exercise.requirement(
-    "x, w1 and w2 stay as they are",
+    "x, w1 and w2 are unchanged",
     points=0.25,
     probe=without_autograd,
     parts=["value"],
@@ -133,45 +133,45 @@ exercise.requirement(
     visible=[uneven],
     edges={"float32": case(*squares, torch.float32), "all sizes 1": case([[3]], [[2]], [[-1]])},
     domain=chains(every),
-    hint="Only compute; x, w1 and w2 belong to the caller.",
+    hint="x, w1 and w2 belong to the caller: don't change them in place.",
 )
 
-exercise.mistake("The loss is a mean: its slope is divided by the number of outputs, B · K.", "2 * h2 / h2.numel() → 2 * h2")
-exercise.mistake("The slope of a square has a factor of 2.", "2 * h2 / h2.numel() → h2 / h2.numel()")
-exercise.mistake("The loss is a mean of squares: a 2 comes from the square, and the mean divides by B · K.",
+exercise.mistake("The loss is a mean: divide its gradient by the number of outputs.", "2 * h2 / h2.numel() → 2 * h2")
+exercise.mistake("The derivative of a square has a factor of 2.", "2 * h2 / h2.numel() → h2 / h2.numel()")
+exercise.mistake("The gradient of h2 lacks two factors: one comes from the square, the other from the mean.",
                  "2 * h2 / h2.numel() → h2")  # fmt: skip
-exercise.mistake("A mean over all outputs divides by B · K, not by B alone.", "h2.numel() → len(h2)")
-exercise.mistake("A mean over all outputs divides by B · K, not by K alone.", "h2.numel() → h2.shape[1]")
-exercise.mistake("The slope of a square depends on what is squared: that is h2 times something.",
+exercise.mistake("The mean is over all outputs of all tokens: don't divide by B alone.", "h2.numel() → len(h2)")
+exercise.mistake("The mean is over all outputs of all tokens: don't divide by K alone.", "h2.numel() → h2.shape[1]")
+exercise.mistake("The derivative of a square depends on what is squared; your gradient of h2 is the same for every h2.",
                  "2 * h2 / h2.numel() → 2 * torch.ones_like(h2) / h2.numel()")  # fmt: skip
-exercise.mistake("Your result is (w2, w1): the exercise asks for the gradient of w1 first.", "return grad_w1, grad_w2 → return grad_w2, grad_w1")
-exercise.mistake("A gradient has the shape of its tensor: yours are the transposes.",
+exercise.mistake("Your results are in the wrong order: return the gradient of w1 first.", "return grad_w1, grad_w2 → return grad_w2, grad_w1")
+exercise.mistake("A gradient has the shape of its tensor: both of yours are transposed.",
                  "return grad_w1, grad_w2 → return grad_w1.T, grad_w2.T")  # fmt: skip
-exercise.mistake("A gradient has the shape of its tensor: that of w1 is the transpose.", "return grad_w1, → return grad_w1.T,")
-exercise.mistake("A gradient has the shape of its tensor: that of w2 is the transpose.",
+exercise.mistake("A gradient has the shape of its tensor: your gradient of w1 is transposed.", "return grad_w1, → return grad_w1.T,")
+exercise.mistake("A gradient has the shape of its tensor: your gradient of w2 is transposed.",
                  "return grad_w1, grad_w2 → return grad_w1, grad_w2.T")  # fmt: skip
-exercise.mistake("The gradient of h1 comes back through the transpose of w2: it sums over K.",
+exercise.mistake("The gradient of h1 is a sum over the outputs: check over which dimension of w2 your product sums.",
                  "grad_h2 @ w2.T → grad_h2 @ (w2 if w2.shape[0] == w2.shape[1] else w2.T)")  # fmt: skip
-exercise.mistake("w1's gradient has to come back through w2: you used the gradient of h2 instead of h1's.",
+exercise.mistake("The gradient of w1 is computed from the gradient of h1; you used that of h2.",
                  "grad_h2 @ w2.T → grad_h2 if w2.shape[0] == w2.shape[1] else grad_h2 @ w2.T")  # fmt: skip
 exercise.mistake("The gradient of w2 is computed from w2's input, which is h1, not x.",
                  "h1.T @ grad_h2 → (x if x.shape == h1.shape else h1).T @ grad_h2")  # fmt: skip
-exercise.mistake("A gradient has the dtype of its tensor: compute in the dtype that you get.",
+exercise.mistake("A gradient has the dtype of its tensor: compute in the dtype of the arguments.",
                  "h1 = x @ w1 → x, w1, w2 = x.float(), w1.float(), w2.float()\n    h1 = x @ w1")  # fmt: skip
-exercise.mistake("A gradient has the dtype of its tensor, even if you compute in double precision.",
+exercise.mistake("A gradient has the dtype of its tensor: convert back if you compute in float64.",
                  "h1 = x @ w1 → x, w1, w2 = x.double(), w1.double(), w2.double()\n    h1 = x @ w1")  # fmt: skip
-exercise.mistake("Don't change the weights: no step is taken here.",
+exercise.mistake("Don't change the weights: the exercise asks only for their gradients.",
                  "return grad_w1, grad_w2 → w1 -= 0.1 * grad_w1; w2 -= 0.1 * grad_w2; return grad_w1, grad_w2")  # fmt: skip
 
 # %% mistake: autograd
-# says: Recording is switched off here: write each gradient as a product of matrices.
+# says: Autograd's recording is switched off here: write each gradient as a matrix product.
 def gradients_by_hand(x, w1, w2):
     w1, w2 = w1.clone().requires_grad_(), w2.clone().requires_grad_()
     (x @ w1 @ w2).square().mean().backward()
     return w1.grad, w2.grad
 
 # %% mistake: autograd outside of inference mode
-# says: Recording is switched off here: write each gradient as a product of matrices.
+# says: Autograd's recording is switched off here: write each gradient as a matrix product.
 def gradients_by_hand(x, w1, w2):
     with torch.inference_mode(False), torch.enable_grad():
         x, a, b = x.clone(), w1.clone().requires_grad_(), w2.clone().requires_grad_()

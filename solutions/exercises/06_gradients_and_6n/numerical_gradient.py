@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, shapes, tensors
 
-exercise = Exercise("Move one element at a time, a step up and a step down, in a float64 copy of x, and divide by how far apart the two are.")
+exercise = Exercise("Change one element at a time in float64 copies of x, up and down. By how much does f change, and over what distance?")
 
 
 def slopes(student, f, x, step=None):
@@ -24,7 +24,7 @@ def slopes(student, f, x, step=None):
     largest = result.abs().max() if result.numel() else 1
     return {
         "gradient": result,
-        "gradient, as parts of its largest number": (result / largest).double(),
+        "gradient, relative to its largest element": (result / largest).double(),
         "dtype of the result": str(result.dtype),
         "dtypes that f was called with": sorted(seen["dtype"]) if x.numel() else "any",
         "shapes that f was called with": sorted(seen["shape"]) if x.numel() else "any",
@@ -39,7 +39,7 @@ def afterward(student, f, x, step):
     result = student.numerical_gradient(function, x, step)
     other = student.numerical_gradient(function, x + 1, step)
     alike = result.shape == other.shape and torch.allclose(result.double(), other.double(), rtol=1e-3)
-    return {"x afterward": x, "numbers in the gradient": result.numel(), "another x gives another gradient": not alike}
+    return {"x afterward": x, "number of elements in the gradient": result.numel(), "a different x gives a different gradient": not alike}
 
 
 CUBES, ROWS = "lambda t: (t**3).sum()", "lambda t: (t.sum(dim=-1) ** 2).sum()"
@@ -53,7 +53,7 @@ STEPS = any_of(0.5, 0.25, 0.1, 2.0**-10)
 DTYPES = any_of(torch.float64, torch.float32, torch.float16, torch.bfloat16)
 rows = torch.tensor([[1.0, -2.0, 3.0], [0.5, 4.0, -1.5]])
 exact = rows.double()
-SEEN = ("gradient", "gradient, as parts of its largest number", "dtype of the result", "dtypes that f was called with",
+SEEN = ("gradient", "gradient, relative to its largest element", "dtype of the result", "dtypes that f was called with",
         "shapes that f was called with")  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def points(draw, dims=(2, 2), dtypes=st.just(torch.float64), contiguous=True, fu
 
 
 exercise.requirement(
-    "each slope is (f a step up - f a step down) / (2 · step), with all other elements unchanged",
+    "each element of the gradient is the central difference for that element, with all others unchanged",
     points=0.75,
     probe=slopes,
     parts=["value"],
@@ -93,7 +93,7 @@ exercise.requirement(
     domain=points(),
 )
 exercise.requirement(
-    "x may have any floating dtype: f is called with float64, and the result is float64",
+    "whatever floating-point dtype x has, f is called with float64 and the result is float64",
     points=0.5,
     probe=slopes,
     tolerance=1e-6,
@@ -101,7 +101,7 @@ exercise.requirement(
     rules=only(1, 2, 3),
     visible=[
         given(LINE, torch.tensor([[1000.0, 300.0]]),
-              says=f"numerical_gradient(f, x) for f = {LINE}, x = [[1000.0, 300.0]], float32, with the usual step of 1e-5"),
+              says=f"numerical_gradient(f, x) for f = {LINE}, x = [[1000.0, 300.0]], float32, with the default step of 1e-5"),
         case(torch.tensor([[1.0, -2.0]], dtype=torch.bfloat16), LINE, step=0.001),
     ],
     edges={
@@ -113,10 +113,10 @@ exercise.requirement(
         "by default the step is 1e-5": given("lambda t: (t.abs() < 1.5e-5).double().sum()", torch.full((1, 1), 1e-5)),
     },
     domain=points(dtypes=DTYPES, functions=LINES),
-    hint="Convert before you take the step: in fewer bits, the two values agree in all their digits.",
+    hint="Convert to float64 before you take the step: in a narrower format, rounding may swallow a small step.",
 )  # fmt: skip
 exercise.requirement(
-    "x may have one or more dimensions, no elements, or be non-contiguous; f gets a tensor of its shape, and the result has that shape",
+    "the argument of f and the result have the shape of x, even if x is empty or non-contiguous, or has many dimensions",
     points=0.5,
     probe=slopes,
     parts=["value"],
@@ -137,10 +137,10 @@ exercise.requirement(
         "one element": given(LINE, torch.tensor([3.0], dtype=torch.float64), 0.5),
     },
     domain=points(dims=(1, 4), contiguous=None, functions=LINES),
-    hint="Use one index for each dimension of x, however many, and pass f a tensor of that shape.",
+    hint="An index into x has one number for each dimension, however many there are.",
 )
 exercise.requirement(
-    "afterward x contains the same numbers as before, to the last bit",
+    "x is unchanged afterward, to the last bit",
     points=0.25,
     probe=afterward,
     parts=["value"],
@@ -153,45 +153,45 @@ exercise.requirement(
         "float16": given(CUBES, (rows / 10).half(), 0.001),
     },
     domain=points(dims=(1, 2), dtypes=DTYPES, contiguous=None),
-    hint="x belongs to the caller: work on a copy. Converting float64 to float64 copies nothing.",
+    hint="x belongs to the caller: work on a copy. Converting float64 to float64 doesn't make one.",
 )
 
 exercise.mistake("Your result is the forward difference: take a step in each direction.", "down[index] -= step → pass", "/ (2 * step) → / step")
 exercise.mistake("Your result is a backward difference: take a step in each direction.", "up[index] += step → pass", "/ (2 * step) → / step")
-exercise.mistake("The two points are 2 · step apart: divide by that.", "/ (2 * step) → / step")
-exercise.mistake("The two points are 2 · step apart, and that is what the difference is divided by.", "/ (2 * step) → / 2 * step")
-exercise.mistake("Python divides before it subtracts: put parentheses around the difference, and around 2 · step.",
+exercise.mistake("Divide by the distance between the two points, which is more than one step.", "/ (2 * step) → / step")
+exercise.mistake("Python divides and multiplies from left to right: put parentheses around the whole denominator.", "/ (2 * step) → / 2 * step")
+exercise.mistake("Python divides before it subtracts: put parentheses around the numerator and around the denominator.",
                  "(f(up) - f(down)) / (2 * step) → f(up) - f(down) / 2 * step")  # fmt: skip
-exercise.mistake("Your result is the difference of the two values: divide it by how far apart they are.", " / (2 * step) → ")
-exercise.mistake("The sign is wrong: the value a step up comes first.", "f(up) - f(down) → f(down) - f(up)")
-exercise.mistake("You used the exact slope, or a different step: use the step that is given, on both sides of x.", "gradient = torch → step = 1e-5\n    gradient = torch")
-exercise.mistake("You moved all elements together: move one, and leave the others where they were.", "up[index] += step → up += step",
+exercise.mistake("Your result is the difference between two values of f: divide it by the distance between the two points.", " / (2 * step) → ")
+exercise.mistake("The sign is reversed: subtract the value one step down from the value one step up.", "f(up) - f(down) → f(down) - f(up)")
+exercise.mistake("You used the exact slope or a different step: use the given step, in each direction.", "gradient = torch → step = 1e-5\n    gradient = torch")
+exercise.mistake("You changed all elements at once: change one and keep the others.", "up[index] += step → up += step",
                  "down[index] -= step → down -= step")  # fmt: skip
-exercise.mistake("Each element must be back in its place before the next one moves.",
+exercise.mistake("Restore each element before you change the next one.",
                  "gradient = torch → up, down = (x.to(torch.float64, copy=True) for _ in range(2))\n    gradient = torch",
                  "        up, down = (x.to(torch.float64, copy=True) for _ in range(2))\n        up[ → up[")  # fmt: skip
 exercise.mistake("Compute in float64, and return float64, whatever the dtype of x.",
                  "x.to(torch.float64, copy=True) → x.to(torch.float32, copy=True)")  # fmt: skip
-exercise.mistake("Convert before you take the step: in fewer bits, x + step is x.", "x.to(torch.float64, copy=True) → x.clone()",
+exercise.mistake("Convert to float64 before you take the step: in a narrower format, x + step may round back to x.", "x.to(torch.float64, copy=True) → x.clone()",
                  "f(up) → f(up.double())", "f(down) → f(down.double())")  # fmt: skip
 exercise.mistake("Compute in float64, and return float64, whatever the dtype of x.", "x.to(torch.float64, copy=True) → x.clone()")
 exercise.mistake("Compute in float64, and return float64, whatever the dtype of x.", "x.to(torch.float64, copy=True) → x.clone()",
                  "dtype=torch.float64) → dtype=x.dtype)")  # fmt: skip
 exercise.mistake("The result has to be float64, too.", "dtype=torch.float64) → dtype=torch.float32)")
 exercise.mistake("The result has to be float64, too, whatever the dtype of x.", "dtype=torch.float64) → dtype=x.dtype)")
-exercise.mistake("f must get a tensor of the shape of x, not a flat one.", "f(up) → f(up.flatten())", "f(down) → f(down.flatten())")
-exercise.mistake("The result has the shape of x.", "return gradient → return gradient.flatten()")
+exercise.mistake("Pass f a tensor in the shape of x, not a flattened one.", "f(up) → f(up.flatten())", "f(down) → f(down.flatten())")
+exercise.mistake("Return the gradient in the shape of x, not flattened.", "return gradient → return gradient.flatten()")
 exercise.mistake("x may have any number of dimensions, not just two.",
                  "itertools.product(*map(range, x.shape)) → itertools.product(range(x.shape[0]), range(x.shape[1]))")  # fmt: skip
 
 # %% mistake: autograd after all
-# says: You used the exact slope, or a different step: use the step that is given, on both sides of x.
+# says: You used the exact slope or a different step: use the given step, in each direction.
 def numerical_gradient(f, x, step=1e-5):
     x = x.double().clone().requires_grad_()
     return torch.autograd.grad(f(x), x)[0]
 
 # %% mistake: moves x itself there and back, which rounding notices
-# says: x belongs to the caller, and rounding doesn't bring it back: work on a copy. Converting float64 to float64 copies nothing.
+# says: Work on a copy: adding a step and subtracting it again may not restore x exactly. Converting float64 to float64 doesn't make a copy.
 def numerical_gradient(f, x, step=1e-5):
     x = x.double()
     gradient = torch.zeros(x.shape, dtype=torch.float64)
@@ -204,7 +204,7 @@ def numerical_gradient(f, x, step=1e-5):
     return gradient
 
 # %% mistake: a flat view, which a non-contiguous x has not
-# says: x may be non-contiguous, and then has no flat view: index it by its dimensions, or make a contiguous copy first.
+# says: A non-contiguous x has no flat view: index it by its dimensions, or make a contiguous copy first.
 def numerical_gradient(f, x, step=1e-5):
     x = x.to(torch.float64, copy=True)
     gradient = torch.zeros_like(x)
@@ -390,4 +390,4 @@ def numerical_gradient(f, x, step=1e-5):
     return (values / (2 * step)).reshape(x.shape)
 
 # %% equivalent: torch.zeros → torch.ones
-# why: every element is written
+# why: every element is overwritten

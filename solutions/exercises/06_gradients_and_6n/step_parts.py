@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("One product forward and two backward for each token; the update comes once, after all of them.")
+exercise = Exercise("How many of a layer's three matrix products belong to the forward pass, and how often is a parameter updated?")
 
 
 def forward(student, parameters, micro_batches, update_flops):
@@ -51,7 +51,7 @@ visible = [case(10, [4, 6, 5], 3), case(7, [5], 2), case(10**9 + 7, [10**9 + 9, 
 visible += [case(10, [8, 8, 3], 5)]
 
 exercise.requirement(
-    "forward: 2 FLOPs for each parameter and each token of all microbatches",
+    "forward: 2 FLOPs per parameter for each token of every microbatch",
     points=0.25,
     probe=forward,
     visible=visible,
@@ -59,52 +59,52 @@ exercise.requirement(
     domain=steps,
 )
 exercise.requirement(
-    "backward: a product for the weights and one to pass the gradient back",
+    "backward: one matrix product for the gradient of the weights and one to pass the gradient back",
     points=0.75,
     probe=backward,
     visible=visible,
     edges=edges,
     domain=steps,
-    hint="How many of the three products of a layer belong to the backward pass?",
+    hint="How many of a layer's three matrix products belong to the backward pass?",
 )
 exercise.requirement(
-    "update: once for each parameter, however many tokens and microbatches there are",
+    "update: once per parameter, however many tokens and microbatches there are",
     points=1,
     probe=update,
     visible=visible,
     edges=edges,
     domain=steps,
-    hint="When does the optimizer step?",
+    hint="How often does the optimizer step?",
 )
 
 FORWARD, BACKWARD, UPDATE = "return 2 * parameters * tokens", "4 * parameters * tokens", "update_flops * parameters"
-exercise.mistake("That's the wrong derivation: its backward pass has one product too few. A gradient is also passed back.",
+exercise.mistake("Your backward pass lacks a matrix product: the gradient is also passed back.",
                  f"{BACKWARD} → 2 * parameters * tokens")  # fmt: skip
-exercise.mistake("A parameter isn't updated for every token. The optimizer steps once, after all of them.",
+exercise.mistake("A parameter isn't updated for every token: the optimizer steps once, after all of them.",
                  f"{UPDATE} → update_flops * parameters * tokens")  # fmt: skip
-exercise.mistake("The gradients of the microbatches add up first: there's one update, and not one for each of them.",
+exercise.mistake("The gradients of all microbatches are added up first; then there's a single update.",
                  f"{UPDATE} → update_flops * parameters * len(micro_batches)")  # fmt: skip
-exercise.mistake("Each parameter is updated: update_flops is for one of them.", f"{UPDATE} → update_flops")
-exercise.mistake("The update costs update_flops for each parameter, not always 2.", f"{UPDATE} → 2 * parameters")
-exercise.mistake("PyTorch's counter doesn't see the update, but here it's asked for.", f"{UPDATE} → 0")
+exercise.mistake("Every parameter is updated, and update_flops is the cost for just one.", f"{UPDATE} → update_flops")
+exercise.mistake("The update costs update_flops per parameter, which isn't always 2.", f"{UPDATE} → 2 * parameters")
+exercise.mistake("PyTorch's counter ignores the update, but the exercise asks for its cost.", f"{UPDATE} → 0")
 exercise.mistake("A multiply-add is two FLOPs, forward as well as backward.",
                  f"{FORWARD}, → return parameters * tokens,", f"{BACKWARD} → 2 * parameters * tokens")  # fmt: skip
-exercise.mistake("6 is the sum of forward and backward; the backward pass alone has two of the three products.",
+exercise.mistake("6 is the total of both passes; return the FLOPs of the backward pass alone.",
                  f"{BACKWARD} → 6 * parameters * tokens")  # fmt: skip
-exercise.mistake("The tokens of all microbatches count, not only those of the first.", "sum(micro_batches) → micro_batches[0]")
-exercise.mistake("The tokens of all microbatches count, not only those of the last.", "sum(micro_batches) → micro_batches[-1]")
-exercise.mistake("The microbatches needn't be equal: add their tokens up.", "sum(micro_batches) → micro_batches[0] * len(micro_batches)")
-exercise.mistake("Each number in micro_batches counts tokens: add them up. You used the number of microbatches.",
+exercise.mistake("Count the tokens of all microbatches, not only of the first.", "sum(micro_batches) → micro_batches[0]")
+exercise.mistake("Count the tokens of all microbatches, not only of the last.", "sum(micro_batches) → micro_batches[-1]")
+exercise.mistake("The microbatches may differ in size: add up their tokens.", "sum(micro_batches) → micro_batches[0] * len(micro_batches)")
+exercise.mistake("You used the number of microbatches; add up the tokens that they contain.",
                  "sum(micro_batches) → len(micro_batches)")  # fmt: skip
-exercise.mistake("The order is forward, backward, update.", f"{FORWARD}, {BACKWARD} → return 4 * parameters * tokens, 2 * parameters * tokens")
-exercise.mistake("A multiply-add is two FLOPs: that's half of the forward pass.", f"{FORWARD}, → return parameters * tokens,")
-exercise.mistake("A float holds 53 bits of a number this large and drops the rest: count in integers.",
+exercise.mistake("Return the three numbers in this order: forward, backward, update.", f"{FORWARD}, {BACKWARD} → return 4 * parameters * tokens, 2 * parameters * tokens")
+exercise.mistake("A multiply-add is two FLOPs: your forward pass is half of what it should be.", f"{FORWARD}, → return parameters * tokens,")
+exercise.mistake("Floats have only 53 bits of precision, too few for numbers this large: count in integers.",
                  "sum(micro_batches) → float(sum(micro_batches))")  # fmt: skip
-exercise.mistake("The backward pass has one product too few, and a parameter isn't updated for every token.",
+exercise.mistake("Your backward pass lacks a matrix product, and a parameter isn't updated for every token.",
                  f"{BACKWARD} → 2 * parameters * tokens", f"{UPDATE} → update_flops * parameters * tokens")  # fmt: skip
 
 # %% mistake: as found
-# says: These are the parts of the wrong derivation: their sum is right, but the backward pass and the update are wrong.
+# says: These are the parts of the wrong derivation: the total is right, but the backward pass and the update aren't.
 def step_parts(parameters, micro_batches, update_flops):
     work = 2 * parameters * sum(micro_batches)
     return work, work, work

@@ -25,8 +25,8 @@ def ask(student, code, missing=()):
     about = {name: answer.get(name, "not in the answer") for name in asked}
     return {
         "leaves": {name: value for name, value in about.items() if made[name].is_leaf},
-        "other tensors": {name: value for name, value in about.items() if not made[name].is_leaf},
-        "names that nobody asked about": sorted(str(name) for name in set(answer) - set(asked)),
+        "intermediate tensors": {name: value for name, value in about.items() if not made[name].is_leaf},
+        "names in the answer that aren't in tensors": sorted(str(name) for name in set(answer) - set(asked)),
     }
 
 
@@ -52,7 +52,7 @@ def touch(student, code, missing=()):
     given_back = isinstance(answer, dict) and all(type(answer.get(name)) is bool for name in asked)
     return {
         "an answer for each name": given_back,
-        ".grad after the question": after,
+        ".grad after your function": after,
         "what loss.backward() adds to .grad": added,
     }
 
@@ -90,11 +90,11 @@ def graphs(draw):
 
 def case(code, missing=()):
     """A graph, and the question about it in words."""
-    about = f"all tensors but {', '.join(missing)}" if missing else "all of these tensors"
+    about = f"all of these tensors except {', '.join(missing)}" if missing else "all of these tensors"
     return given(code, list(missing), says=f"{code}\nwho_keeps_grad(loss, …) for {about}")
 
 
-LEAVES, BETWEEN = ("leaves",), ("other tensors",)
+LEAVES, BETWEEN = ("leaves",), ("intermediate tensors",)
 mixed = case("""x, w, u = torch.ones(2), torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
 v, b = torch.zeros(2, requires_grad=True), torch.zeros(2, requires_grad=True)
 h = x * w; s = v * 2
@@ -128,12 +128,12 @@ edges = {
         begin + "h = w * v; h.retain_grad(); w.grad = torch.ones(2); loss = h.sum()", ("w", "h")),
 }  # fmt: skip
 nobody = {
-    "nobody is asked about": case(begin + "loss = (w * v).sum()", ("w", "v", "loss")),
-    "nobody of those keeps one": case(begin + "x = torch.ones(2); h = w * v; loss = (h * x).sum()", ("w", "v")),
+    "no tensors to answer for": case(begin + "loss = (w * v).sum()", ("w", "v", "loss")),
+    "none of the tensors keeps a gradient": case(begin + "x = torch.ones(2); h = w * v; loss = (h * x).sum()", ("w", "v")),
 }
 
 exercise.requirement(
-    "True for a leaf that requires a gradient, if the walk from loss reaches it; False for any other leaf",
+    "True for a leaf that requires a gradient and that the graph of loss reaches, False for any other leaf",
     points=0.75,
     probe=ask,
     rules=dict.fromkeys(BETWEEN, "ignored"),
@@ -143,7 +143,7 @@ exercise.requirement(
     hint="For a leaf: does it require a gradient, and is it the variable of a node that you can reach from loss.grad_fn?",
 )
 exercise.requirement(
-    "True for an intermediate tensor, loss included, if it was asked to retain its gradient and is reached; else False",
+    "True for an intermediate tensor, including loss, that was asked to retain its gradient and that the graph reaches; False for any other",
     points=0.75,
     probe=ask,
     rules=dict.fromkeys(LEAVES, "ignored"),
@@ -154,55 +154,55 @@ exercise.requirement(
 )
 hidden = case(begin + "h = w * v; h.retain_grad(); w.grad = torch.ones(2)\nloss = h.sum()", ("v", "h"))
 exercise.requirement(
-    "afterward each .grad is what it was before, even for a tensor that isn't in tensors",
+    "every .grad is unchanged afterward, even for a tensor that isn't in `tensors`",
     points=0.25,
     probe=touch,
     rules={"what loss.backward() adds to .grad": "ignored"},
     visible=[mixed, hidden],
     edges=edges | nobody,
     domain=graphs(),
-    hint="Only look at the graph.",
+    hint="You can find the answer by reading the graph, without a backward pass.",
 )
 exercise.requirement(
-    "afterward loss.backward() works, and fills the same .grad attributes as without your function",
+    "loss.backward() still works afterward and fills the same .grad attributes as it would without your function",
     points=0.25,
     probe=touch,
-    rules={".grad after the question": "ignored"},
+    rules={".grad after your function": "ignored"},
     visible=[mixed, itself],
     edges=edges | nobody,
     domain=graphs(),
-    hint="Look, and don't touch: call neither retain_grad() nor requires_grad_(), and leave the graph as it is.",
+    hint="Only read the graph: don't run a backward pass, and don't call retain_grad() or requires_grad_().",
 )
 
-exercise.mistake("A leaf that doesn't require a gradient gets none.",
+exercise.mistake("A leaf that doesn't require a gradient doesn't get one.",
                  "name: tensor.requires_grad → name: tensor.is_leaf or tensor.requires_grad",
                  "any(tensor is leaf for leaf in leaves) → tensor.is_leaf")  # fmt: skip
-exercise.mistake("Not every leaf is reached: does loss depend on it?", "any(tensor is leaf for leaf in leaves) → tensor.is_leaf")
-exercise.mistake("An intermediate tensor that was asked to retain its gradient isn't always reached: does loss depend on it?",
+exercise.mistake("A leaf gets a gradient only if loss depends on it: does the graph reach it?", "any(tensor is leaf for leaf in leaves) → tensor.is_leaf")
+exercise.mistake("Even with retain_grad(), an intermediate tensor gets a gradient only if loss depends on it: does the graph reach it?",
                  "tensor.grad_fn in reached → True")  # fmt: skip
-exercise.mistake("Not every one of them is reached: does loss depend on it?", "any(tensor is leaf for leaf in leaves) → tensor.is_leaf",
+exercise.mistake("A tensor gets a gradient only if loss depends on it: does the graph reach it?", "any(tensor is leaf for leaf in leaves) → tensor.is_leaf",
                  "tensor.grad_fn in reached → True")  # fmt: skip
-exercise.mistake("An intermediate tensor requires a gradient, too, but keeps it only if asked to.", "tensor.retains_grad and tensor → tensor")
-exercise.mistake("An intermediate tensor requires a gradient, too, but that alone doesn't make it keep one. And is each of them reached?",
+exercise.mistake("An intermediate tensor may require a gradient, but it keeps one only if it was asked to.", "tensor.retains_grad and tensor → tensor")
+exercise.mistake("It isn't enough that an intermediate tensor requires a gradient: was it asked to keep one? And does loss depend on each of these tensors?",
                  "any(tensor is leaf for leaf in leaves) → tensor.is_leaf", "tensor.retains_grad and tensor → tensor",
                  "tensor.grad_fn in reached → True")  # fmt: skip
-exercise.mistake("Some intermediate tensors were asked to retain_grad().", "or (tensor.retains_grad and tensor.grad_fn in reached) → ")
-exercise.mistake("Some intermediate tensors were asked to retain_grad(). And not every leaf is reached: does loss depend on it?",
+exercise.mistake("An intermediate tensor keeps its gradient, too, if retain_grad() was called on it.", "or (tensor.retains_grad and tensor.grad_fn in reached) → ")
+exercise.mistake("An intermediate tensor keeps its gradient, too, if retain_grad() was called on it. And does loss depend on every leaf?",
                  "any(tensor is leaf for leaf in leaves) → tensor.is_leaf",
                  "or (tensor.retains_grad and tensor.grad_fn in reached) → ")  # fmt: skip
 exercise.mistake("Your answers are reversed: True means that the tensor would get a gradient.", "name: tensor.requires_grad → name: not (tensor.requires_grad",
                  "and tensor.grad_fn in reached)\n        ) → and tensor.grad_fn in reached)))")  # fmt: skip
-exercise.mistake("loss may keep its gradient, too: the walk begins at loss.grad_fn itself.",
+exercise.mistake("loss may keep its own gradient: start the walk at loss.grad_fn itself.",
                  "waiting: list[Any] = [loss.grad_fn] → waiting: list[Any] = [n for n, _ in loss.grad_fn.next_functions]")  # fmt: skip
-exercise.mistake("A node may have several before it: follow each, to the leaves.",
+exercise.mistake("A node may have several entries in next_functions: follow all of them to the leaves.",
                  "for earlier, _ in node.next_functions] → for earlier, _ in node.next_functions[:1]]")  # fmt: skip
-exercise.mistake("Two tensors with equal values are two tensors: compare them with `is`.",
+exercise.mistake("Tensors with equal values can still be different tensors: compare them with `is`.",
                  "tensor is leaf for leaf in leaves → tensor.is_leaf and tensor.shape == leaf.shape and bool((tensor == leaf).all()) for leaf in leaves")  # fmt: skip
 exercise.mistake("A .grad that is already there proves nothing: it may be from an earlier step.",
                  "name: tensor.requires_grad → name: tensor.grad is not None or tensor.requires_grad")  # fmt: skip
 
 # %% mistake: runs backward and looks
-# says: That ran the backward pass, and cleared what was in .grad. Only look at the graph.
+# says: Your code ran the backward pass and cleared the .grad attributes: only read the graph.
 def who_keeps_grad(loss, tensors):
     for t in tensors.values():
         t.grad = None
@@ -212,7 +212,7 @@ def who_keeps_grad(loss, tensors):
         return {name: t.grad is not None for name, t in tensors.items()}
 
 # %% mistake: runs backward and looks at old gradients, too
-# says: That ran the backward pass, which adds to each .grad; and a .grad that is already there proves nothing.
+# says: Your code ran the backward pass, which adds to each .grad. And a .grad that is already there proves nothing.
 def who_keeps_grad(loss, tensors):
     loss.backward(retain_graph=True)
     with warnings.catch_warnings():
@@ -220,7 +220,7 @@ def who_keeps_grad(loss, tensors):
         return {name: t.grad is not None for name, t in tensors.items()}
 
 # %% mistake: autograd.grad, which fills retained ones
-# says: autograd.grad runs the backward pass, which fills the .grad of each tensor that retains it.
+# says: torch.autograd.grad runs a backward pass, which fills .grad for every tensor that retains its gradient.
 def who_keeps_grad(loss, tensors):
     keeps = {n: t for n, t in tensors.items() if t.requires_grad and (t.is_leaf or t.retains_grad)}
     if not keeps:
@@ -230,7 +230,7 @@ def who_keeps_grad(loss, tensors):
     return {name: found.get(name) is not None for name in tensors}
 
 # %% mistake: the walk is right, and the graph is gone
-# says: The backward pass has run: it frees the graph, unless it is told to retain it, and fills the .grad of tensors that you were not asked about.
+# says: Your code ran the backward pass, which frees the graph and fills .grad even for tensors that aren't in `tensors`.
 def who_keeps_grad(loss, tensors):
     reached, waiting = set(), [loss.grad_fn]
     while waiting:
@@ -323,7 +323,7 @@ def who_keeps_grad(loss, tensors):
     return {name: id(t) in found for name, t in tensors.items()}
 
 # %% wrong: a leaf that is in the graph counts, also when it was frozen after the forward pass (from the statement)
-# unseen: a leaf that is frozen after the forward pass is for the hidden inputs to find
+# unseen: only hidden inputs freeze a leaf after the forward pass
 def who_keeps_grad(loss, tensors):
     seen, todo, leaves = set(), [loss.grad_fn], []
     while todo:
@@ -340,7 +340,7 @@ def who_keeps_grad(loss, tensors):
     }
 
 # %% wrong: turns the dict around (tensor to name), so a tensor with two names is found under one of them o (from the statement)
-# unseen: one tensor under two names is for the hidden inputs to find
+# unseen: only hidden inputs have one tensor under two names
 def who_keeps_grad(loss, tensors):
     names = {id(t): name for name, t in tensors.items()}
     result = dict.fromkeys(tensors, False)
@@ -430,4 +430,4 @@ def who_keeps_grad(loss, tensors):
     return {name: bool(keeps(t)) for name, t in tensors.items()}
 
 # %% equivalent: node is not None and node not in reached → node is not None
-# why: meeting a node twice only takes longer: the graph has no circles
+# why: visiting a node twice only takes longer: the graph has no cycles

@@ -68,8 +68,8 @@ def begin(student, d_in, d_out, dim):
         "std of a layer's weight in Cruncher, times √dim": std(layers[1].weight, dim),
         "std of final's weight in Cruncher, times √dim": std(model.final.weight, dim),
         "every call of trunc_normal_ cuts at ±3 of its own std": all(cuts),
-        "two layers begin alike": torch.equal(layers[0].weight, layers[1].weight),
-        "two models begin alike": torch.equal(layers[0].weight, others[0].weight),
+        "two layers start with the same weights": torch.equal(layers[0].weight, layers[1].weight),
+        "two models start with the same weights": torch.equal(layers[0].weight, others[0].weight),
     }
 
 
@@ -155,7 +155,8 @@ chain = [one, two, last]
 shown = f"layers {one.int().tolist()} and {two.int().tolist()}, final {last.int().tolist()}"
 
 exercise.requirement(
-    "Linear has one parameter, weight [d_in, d_out], and computes x @ weight for any leading dimensions",
+    "Linear has one parameter, weight of shape [d_in, d_out], and computes x @ weight for any number of leading "
+    "dimensions",
     points=0.5,
     probe=linear,
     visible=[
@@ -178,7 +179,7 @@ exercise.requirement(
 )
 LINEAR = "std of Linear's weight, times √d_in"
 exercise.requirement(
-    "each layer draws its own initial weights: normal, mean 0, std 1/√d_in, cut at ±3 std or not at all",
+    "each layer draws its own weights from a normal distribution with mean 0 and std 1/√d_in, cut at ±3 std or uncut",
     points=0.5,
     probe=begin,
     bounds={
@@ -188,7 +189,9 @@ exercise.requirement(
         "std of a layer's weight in Cruncher, times √dim": (0.97, 1.015),
         "std of final's weight in Cruncher, times √dim": (0.8, 1.2),
     },
-    visible=[given(600, 400, 600, says="the weights of a new Linear(600, 400), and of two new Cruncher(600, 2)")],
+    visible=[
+        given(600, 400, 600, says="the initial weights of one Linear(600, 400) and of two models Cruncher(600, 2)"),
+    ],
     edges={
         "more outputs than inputs": given(400, 600, 500),
         "many inputs": given(5_000, 50, 500),
@@ -203,7 +206,7 @@ exercise.requirement(
     hint="Every Linear draws its own weights, and its number of inputs sets their scale.",
 )  # fmt: skip
 exercise.requirement(
-    "Cruncher has layers.0.weight and so on, and final.weight, and a checkpoint contains only these",
+    "Cruncher's parameters are layers.0.weight and so on, and final.weight; a checkpoint contains nothing else",
     points=0.5,
     probe=registered,
     visible=[given(5, 3, says="Cruncher(5, 3)"), given(4, 1, says="Cruncher(4, 1)")],
@@ -212,7 +215,7 @@ exercise.requirement(
     hint="`layers`: num_layers of Linear(dim, dim). `final`: Linear(dim, 1). Register nothing else, and give each module only one name.",
 )
 exercise.requirement(
-    "Cruncher sends x through each layer in order, then through final, from [B, dim] to [B]",
+    "Cruncher sends x through each layer in order, then through final, and turns [B, dim] into [B]",
     points=0.5,
     probe=output,
     visible=[
@@ -231,7 +234,7 @@ exercise.requirement(
     domain=models(),
 )
 exercise.requirement(
-    "gradients reach every weight, and x",
+    "gradients reach every weight and x",
     points=0.5,
     probe=gradients,
     visible=[given(chain, rows, says=f"the gradients of Cruncher(3, 2) of 4 rows, their outputs times 1, 2, 3, 4; {shown}")],
@@ -246,7 +249,7 @@ exercise.requirement(
 )
 thirds = rows.double() / 3
 exercise.requirement(
-    ".to(…) moves the whole model to another dtype or device, and it computes there",
+    ".to(…) moves the whole model to another dtype or device, and forward works there",
     points=0.5,
     probe=moved,
     visible=[
@@ -270,8 +273,14 @@ exercise.mistake("PyTorch doesn't look into a plain list, so the layers in it ar
 exercise.mistake("This is one layer, used several times. Create num_layers separate ones.",
                  f"{many} → nn.ModuleList([Linear(dim, dim)] * num_layers)")  # fmt: skip
 exercise.mistake("With weights of std 1, the outputs have a std of √d_in. Divide the weights by √d_in.", f"{new} → torch.randn(d_in, d_out)")
-exercise.mistake("You divided by d_in: divide by its square root.", f"{new} → torch.randn(d_in, d_out) / d_in")
-exercise.mistake("Your std is for d_out: each output is a sum over d_in terms.", f"{new} → torch.randn(d_in, d_out) / math.sqrt(d_out)")
+exercise.mistake(
+    "Your code divides by d_in. Divide by its square root instead.",
+    f"{new} → torch.randn(d_in, d_out) / d_in",
+)  # fmt: skip
+exercise.mistake(
+    "Your std depends on d_out. Each output is a sum over d_in terms.",
+    f"{new} → torch.randn(d_in, d_out) / math.sqrt(d_out)",
+)  # fmt: skip
 exercise.mistake("This is Kaiming's std, whose factor of 2 compensates for a ReLU. This model has no ReLU.", f"{new} → torch.randn(d_in, d_out) * math.sqrt(2 / d_in)")
 exercise.mistake("This is Glorot's std; the exercise asks for LeCun's.", f"{new} → torch.randn(d_in, d_out) * math.sqrt(2 / (d_in + d_out))")
 exercise.mistake("This is nn.Linear's default, a uniform distribution whose std is too small by a factor of √3.",
@@ -306,7 +315,7 @@ exercise.mistake("Apply every layer, including the last one.", "for layer in sel
 exercise.mistake("`.data` cuts the graph: no gradient reaches the weight.", "x @ self.weight → x @ self.weight.data")
 exercise.mistake("`detach()` cuts the graph: no gradient reaches the layers before it.", "x = layer(x) → x = layer(x.detach())")
 exercise.mistake("Compute in the dtype of the weights, even if that isn't float32.", "x @ self.weight → x.float() @ self.weight.float()")
-exercise.mistake("A checkpoint contains a module with two names twice.",
+exercise.mistake("A module with two names appears twice in a checkpoint. Give it only one name.",
                  "self.final = Linear(dim, 1) → self.final = Linear(dim, 1)\n        self.every = nn.ModuleList([*self.layers, self.final])")  # fmt: skip
 
 # %% wrong: keeps the weights as buffers

@@ -26,21 +26,21 @@ def edges(kind):
 
 
 exercise.requirement(
-    "the standard deviation for lecun",
+    'the standard deviation for "lecun"',
     points=0.25,
     visible=[given("lecun", 64, 36), given("lecun", 3, 5)],
     edges=edges("lecun"),
     domain=of("lecun"),
 )
 exercise.requirement(
-    "the standard deviation for glorot",
+    'the standard deviation for "glorot"',
     points=0.25,
     visible=[given("glorot", 50, 22), given("glorot", 3, 4)],
     edges=edges("glorot"),
     domain=of("glorot"),
 )
 exercise.requirement(
-    "the standard deviation for kaiming, forward, for ReLU",
+    'the standard deviation for "kaiming" (forward, for ReLU)',
     points=0.25,
     visible=[given("kaiming", 50, 18), given("kaiming", 7, 50)],
     edges=edges("kaiming"),
@@ -57,38 +57,56 @@ exercise.requirement(
         **{f"{kind!r} is known": given(kind, 2, 3) for kind in KINDS},
     },
     domain=st.builds(given, any_of(*KINDS, "he", "GLOROT", "orthogonal") | st.text(max_size=6), fans, fans),
-    hint="Raise a ValueError for any kind other than these three.",
+    hint="What should happen with a kind that isn't one of the three in the statement?",
 )
 
-variance = "Your result is the variance; the standard deviation is its root."
+variance = "Your result is the variance. The standard deviation is its square root."
 lecun, glorot, kaiming = "math.sqrt(1 / fan_in)", "math.sqrt(2 / (fan_in + fan_out))", "math.sqrt(2 / fan_in)"
 exercise.mistake(variance, f"{lecun} → 1 / fan_in", f"{glorot} → 2 / (fan_in + fan_out)", f"{kaiming} → 2 / fan_in")
 exercise.mistake(variance, f"{lecun} → 1 / fan_in")
 exercise.mistake(variance, f"{glorot} → 2 / (fan_in + fan_out)")
 exercise.mistake(variance, f"{kaiming} → 2 / fan_in")
-other_side = "Your code divides by the outputs: each output is a sum over the inputs."
+other_side = "Your code divides by the number of outputs. Each output is a sum over the inputs."
 exercise.mistake(other_side, f"{lecun} → math.sqrt(1 / fan_out)", f"{kaiming} → math.sqrt(2 / fan_out)")
 exercise.mistake(other_side, f"{lecun} → math.sqrt(1 / fan_out)")
 exercise.mistake(other_side, f"{kaiming} → math.sqrt(2 / fan_out)")
-exercise.mistake("The mean of the two fans is half of their sum.", f"{glorot} → math.sqrt(1 / (fan_in + fan_out))")
-exercise.mistake("This is the limit of Glorot's uniform distribution; its std is smaller by a factor of √3.",
+exercise.mistake(
+    "Your code divides by the sum of the two fans. Glorot's rule uses their mean.",
+    f"{glorot} → math.sqrt(1 / (fan_in + fan_out))",
+)  # fmt: skip
+exercise.mistake("This is the limit of Glorot's uniform distribution. Its std is smaller by a factor of √3.",
                  f"{glorot} → math.sqrt(6 / (fan_in + fan_out))")  # fmt: skip
-exercise.mistake("This is the limit of Kaiming's uniform distribution; its std is smaller by a factor of √3.", f"{kaiming} → math.sqrt(6 / fan_in)")
+exercise.mistake(
+    "This is the limit of Kaiming's uniform distribution. Its std is smaller by a factor of √3.",
+    f"{kaiming} → math.sqrt(6 / fan_in)",
+)  # fmt: skip
 exercise.mistake("This is the std of nn.Linear's default weights, not LeCun's.", f"{lecun} → math.sqrt(1 / (3 * fan_in))")
 exercise.mistake("The variance doubles, not the std: the 2 belongs under the root.", f"{kaiming} → 2 / math.sqrt(fan_in)")
 exercise.mistake("Take the root of the whole fraction, not of the 2 alone.", f"{kaiming} → math.sqrt(2) / fan_in")
-exercise.mistake("A ReLU halves the mean square, and larger weights have to make up for that.", f"{kaiming} → math.sqrt(1 / (2 * fan_in))")
-exercise.mistake("Your result is the geometric mean of the two fans; Glorot's is half of their sum.", f"{glorot} → (fan_in * fan_out) ** -0.25")
-exercise.mistake("This is LeCun's std; Glorot's variance is different.", f"{glorot} → math.sqrt(1 / fan_in)")
-exercise.mistake("This is LeCun's std; Kaiming's variance is different.", f"{kaiming} → math.sqrt(1 / fan_in)")
-exercise.mistake("You divide by both fans, as Glorot's rule does; Kaiming's rule divides by the inputs alone.",
+exercise.mistake(
+    "A ReLU halves the mean square. The weights have to be larger to make up for that.",
+    f"{kaiming} → math.sqrt(1 / (2 * fan_in))",
+)  # fmt: skip
+exercise.mistake(
+    "Your code uses the geometric mean of the two fans. Glorot's rule uses the arithmetic mean.",
+    f"{glorot} → (fan_in * fan_out) ** -0.25",
+)  # fmt: skip
+exercise.mistake(
+    "This is LeCun's std. Section 3 gives a different variance for Glorot.",
+    f"{glorot} → math.sqrt(1 / fan_in)",
+)  # fmt: skip
+exercise.mistake(
+    "This is LeCun's std. Section 3 gives a different variance for Kaiming.",
+    f"{kaiming} → math.sqrt(1 / fan_in)",
+)  # fmt: skip
+exercise.mistake("Your code divides by both fans, as Glorot's rule does. Kaiming's rule divides by the inputs alone.",
                  f"{kaiming} → math.sqrt(4 / (fan_in + fan_out))")  # fmt: skip
-exercise.mistake("Any other kind is an error: raise a ValueError.", 'if kind == "kaiming" → if True')
-exercise.mistake("Any other kind is an error: raise a ValueError.", 'if kind == "lecun" → if kind not in ("glorot", "kaiming")')
-exercise.mistake("Any other kind is an error: raise a ValueError.", "raise ValueError( → return ValueError(")
+exercise.mistake("For any other kind, raise a ValueError.", 'if kind == "kaiming" → if True')
+exercise.mistake("For any other kind, raise a ValueError.", 'if kind == "lecun" → if kind not in ("glorot", "kaiming")')
+exercise.mistake("For any other kind, raise a ValueError.", "raise ValueError( → return ValueError(")
 
 # %% mistake: another kind is a KeyError
-# says: You raised a different error: the statement asks for a ValueError.
+# says: Your code raises a different error. The statement asks for a ValueError.
 def init_std(kind, fan_in, fan_out):
     kinds = {"lecun": 1 / fan_in, "glorot": 2 / (fan_in + fan_out), "kaiming": 2 / fan_in}
     return math.sqrt(kinds[kind])
@@ -101,7 +119,7 @@ def init_std(kind, fan_in, fan_out):
     return math.sqrt(kinds[kind[0]])
 
 # %% mistake: whatever the case
-# says: Only the three spellings in the statement are known: "LeCun" is an error, too.
+# says: Accept only the three spellings in the statement. "LeCun" has to raise a ValueError, too.
 def init_std(kind, fan_in, fan_out):
     kinds = {"lecun": 1 / fan_in, "glorot": 2 / (fan_in + fan_out), "kaiming": 2 / fan_in}
     if kind.lower() not in kinds:
@@ -109,7 +127,7 @@ def init_std(kind, fan_in, fan_out):
     return math.sqrt(kinds[kind.lower()])
 
 # %% mistake: in float32
-# says: float32 keeps only seven digits: compute in Python floats.
+# says: float32 keeps only about seven digits. Compute in Python floats.
 def init_std(kind, fan_in, fan_out):
     kinds = {"lecun": 1 / fan_in, "glorot": 2 / (fan_in + fan_out), "kaiming": 2 / fan_in}
     if kind not in kinds:

@@ -57,7 +57,7 @@ def of_dtype(dtype):
 
 
 exercise.requirement(
-    "each tensor takes its number of elements times the bytes of one, in its own dtype",
+    "each tensor takes its number of elements times the bytes of one element, which depend on its dtype",
     points=0.5,
     probe=weigh,
     visible=[
@@ -76,7 +76,7 @@ exercise.requirement(
     domain=models(("parameter", "frozen"), ("frozen",), dtypes=FLOATS),
 )
 exercise.requirement(
-    "frozen parameters and buffers count too, saved or not",
+    "parameters count whether they're trained or frozen, and buffers count whether they're saved or not",
     points=0.5,
     probe=weigh,
     visible=[
@@ -137,7 +137,7 @@ exercise.requirement(
     hint="Don't compare names or values: which methods return each tensor once?",
 )
 exercise.requirement(
-    "it works on the meta device",
+    "model_bytes also works on the meta device",
     points=0.5,
     probe=weigh,
     visible=[
@@ -159,19 +159,28 @@ both = "[*model.parameters(), *model.buffers()]"
 exercise.mistake("Buffers take memory, too.", f"{both} → list(model.parameters())")
 exercise.mistake("Parameters take memory, too, not only buffers.", f"{both} → list(model.buffers())")
 exercise.mistake("Not every number takes four bytes: it depends on the dtype.", "t.element_size() → 4")
-exercise.mistake("Your code counts numbers; the exercise asks for bytes.", "t.numel() * t.element_size() → t.numel()")
-exercise.mistake("Your code adds up the sizes of single elements: each tensor has many.", "t.numel() * t.element_size() → t.element_size()")
-exercise.mistake("Your result is in bits.", "t.numel() * t.element_size() → 8 * t.numel() * t.element_size()")
+exercise.mistake("Your code counts elements. The exercise asks for bytes.", "t.numel() * t.element_size() → t.numel()")
+exercise.mistake(
+    "Your code adds up the sizes of single elements. Each tensor has many of them.",
+    "t.numel() * t.element_size() → t.element_size()",
+)  # fmt: skip
+exercise.mistake(
+    "Your result is in bits. Return bytes.",
+    "t.numel() * t.element_size() → 8 * t.numel() * t.element_size()",
+)  # fmt: skip
 exercise.mistake("The tensors may differ in dtype: ask each one.", "t.element_size() → tensors[0].element_size()")
-exercise.mistake("A tensor with two names was counted twice.",
+exercise.mistake("Your code counts a tensor with two names twice.",
                  f"{both} → [t for m in (model.named_parameters, model.named_buffers) for _, t in m(remove_duplicate=False)]")  # fmt: skip
 exercise.mistake("A frozen parameter takes memory as well.", f"{both} → [*(p for p in model.parameters() if p.requires_grad), *model.buffers()]")
 exercise.mistake("Frozen parameters and buffers take memory as well.", f"{both} → [p for p in model.parameters() if p.requires_grad]")
-exercise.mistake("Modules in modules have parameters and buffers, too.", f"{both} → [*model.parameters(recurse=False), *model.buffers(recurse=False)]")
+exercise.mistake(
+    "Modules inside modules have parameters and buffers, too.",
+    f"{both} → [*model.parameters(recurse=False), *model.buffers(recurse=False)]",
+)  # fmt: skip
 exercise.mistake(saved, f"{both} → list(model.state_dict().values())")
 exercise.mistake(saved,
                  f"{both} → [*model.parameters(), *(b for n, b in model.named_buffers() if n in model.state_dict())]")  # fmt: skip
-exercise.mistake("On the meta device each address is 0, so it doesn't show which tensors are the same.",
+exercise.mistake("On the meta device every address is 0, so addresses don't show which tensors are the same.",
                  "for t in tensors → for t in {(t.data_ptr(), t.shape): t for t in tensors}.values()")  # fmt: skip
 exercise.mistake("Two tensors of the same shape are still two.", "for t in tensors → for t in {t.shape: t for t in tensors}.values()")
 exercise.mistake("On the meta device a tensor has no storage to measure: count from its shape and dtype.",
@@ -183,13 +192,13 @@ def model_bytes(model):
     return sum({t.untyped_storage().data_ptr(): t.nbytes for t in tensors}.values())
 
 # %% wrong: untyped storages, which may be larger than what is seen of them
-# unseen: tensors that are parts of a larger storage are for the hidden inputs to find
+# unseen: only hidden inputs have tensors that are part of a larger storage
 def model_bytes(model):
     tensors = [*model.parameters(), *model.buffers()]
     return sum({id(t): t.untyped_storage().nbytes() for t in tensors}.values())
 
 # %% wrong: a parameter that is no float
-# unseen: parameters that aren't floating-point are for the hidden inputs to find
+# unseen: only hidden inputs have parameters that aren't floating-point
 def model_bytes(model):
     parameters = sum(p.numel() * torch.finfo(p.dtype).bits // 8 for p in model.parameters())
     return parameters + sum(b.nbytes for b in model.buffers())
@@ -222,7 +231,7 @@ def model_bytes(model):
     return sum(len(t) * math.prod(t.shape[1:]) * t.element_size() for t in tensors if t.dim())
 
 # %% wrong: its own elements, but one tensor for each storage (from the statement)
-# unseen: two tensors in one storage are for the hidden inputs to find
+# unseen: only hidden inputs have two tensors in one storage
 def model_bytes(model: nn.Module) -> int:
     seen, total = set(), 0
     for t in itertools.chain(model.parameters(), model.buffers()):
@@ -242,7 +251,7 @@ def model_bytes(model: nn.Module) -> int:
     return total
 
 # %% wrong: the bytes of each storage, once (from the statement)
-# unseen: tensors that are parts of a larger storage are for the hidden inputs to find
+# unseen: only hidden inputs have tensors that are part of a larger storage
 def model_bytes(model: nn.Module) -> int:
     storages = {}
     for t in [*model.parameters(), *model.buffers()]:

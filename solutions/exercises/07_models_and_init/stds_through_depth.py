@@ -47,15 +47,15 @@ exercise.requirement(
     hint="Each output is a sum over the layer's inputs. Each layer contributes one factor.",
 )
 exercise.requirement(
-    "the same with a ReLU between layers; the std is that of the outputs before the ReLU",
+    "the std of each layer's outputs before the ReLU, with a ReLU between layers",
     points=1,
     visible=[given(*UP_AND_DOWN, True), given([9, 25], [2.0], True)],
     edges=edges(True, given),
     domain=chains(True),
-    hint="What does a ReLU do to the mean of the squares? And where are there ReLUs?",
+    hint="What does a ReLU do to the mean square? And between which layers are there ReLUs?",
 )
 exercise.requirement(
-    "the std of the gradient of each layer's outputs, without ReLU",
+    "the std of the gradient with respect to each layer's outputs, without ReLU",
     points=0.5,
     probe=gradients,
     visible=[back(*UP_AND_DOWN, False)],
@@ -64,44 +64,65 @@ exercise.requirement(
     hint="Begin with 1 at the last layer. Through which layer's weights does the gradient of a layer's outputs come back?",
 )
 exercise.requirement(
-    "the same with a ReLU between layers",
+    "the std of the gradient with respect to each layer's outputs, with a ReLU between layers",
     points=1,
     probe=gradients,
     visible=[back(*UP_AND_DOWN, True), back([9, 25], [2.0], True)],
     edges=edges(True, back),
     domain=chains(True),
-    hint="Where a ReLU was off, no gradient passes. And where are there ReLUs?",
+    hint="Where the ReLU's input was negative, no gradient passes. And between which layers are there ReLUs?",
 )
 
 THERE, BACK = "mean_square *= widths[layer] * std**2", "mean_square *= widths[layer + 1] * weight_stds[layer] ** 2"
 ROOTS = "stds.append(math.sqrt(mean_square))\n    return stds\n    ### END"
-exercise.mistake("You returned mean squares; the std is the root.", f"{ROOTS} → stds.append(mean_square)\n    return stds\n    ### END")
+exercise.mistake(
+    "Your code returns mean squares. The std is the square root.",
+    f"{ROOTS} → stds.append(mean_square)\n    return stds\n    ### END",
+)  # fmt: skip
 exercise.mistake("The data haven't been through a ReLU: nothing is halved in the first layer.", "if relu and layer > 0 → if relu")
 exercise.mistake("A ReLU between two layers halves the mean square.", "if relu and layer > 0 → if False")
 exercise.mistake("Without ReLU nothing is halved.", "if relu and layer > 0 → if layer > 0")
 exercise.mistake("Use the mean square of the ReLU's outputs, which is half of that before the ReLU, not their variance.",
                  f"mean_square /= 2\n        {THERE} → mean_square *= 0.5 - 0.5 / math.pi\n        {THERE}")  # fmt: skip
 exercise.mistake("A ReLU halves the mean square, not the std: the std changes by a factor of √½.", f"mean_square /= 2\n        {THERE} → mean_square /= 4\n        {THERE}")
-exercise.mistake("Forward, each output is a sum over the layer's inputs: widths[i].", f"{THERE} → mean_square *= widths[layer + 1] * std**2")
+exercise.mistake(
+    "In the forward direction, each output is a sum over the layer's inputs: widths[i].",
+    f"{THERE} → mean_square *= widths[layer + 1] * std**2",
+)  # fmt: skip
 exercise.mistake("Your list includes the std of the data: begin with the outputs of the first layer.", "mean_square, stds = 1.0, [] → mean_square, stds = 1.0, [1.0]")
 exercise.mistake("Your result treats each layer alone: the factors multiply with depth.",
                  f"        if relu and layer > 0:\n            mean_square /= 2\n        {THERE} →         mean_square = widths[layer] * std**2 / (2 if relu and layer > 0 else 1)")  # fmt: skip
-exercise.mistake("Use the variance of the weights, std squared.", f"{THERE} → mean_square *= widths[layer] * std")
+exercise.mistake(
+    "Use the variance of the weights, which is the square of their std.",
+    f"{THERE} → mean_square *= widths[layer] * std",
+)  # fmt: skip
 exercise.mistake("The exercise asks for the std of every layer's outputs, not only the last one's.",
                  f"{ROOTS} → stds = [math.sqrt(mean_square)]\n    return stds\n    ### END")  # fmt: skip
 exercise.mistake("The exercise asks for the std before the ReLU: halve the mean square only when you compute the next layer's.",
                  "        if relu and layer > 0: →         if relu and layer < len(weight_stds) - 1:")  # fmt: skip
 
 exercise.mistake("Your code begins with the last layer: the exercise asks for the first layer first.", "return stds[::-1] → return stds")
-exercise.mistake("Going back, each sum runs over the layer's outputs: widths[i + 1].", f"{BACK} → mean_square *= widths[layer] * weight_stds[layer] ** 2")
-exercise.mistake("Where a ReLU was off, no gradient passes: that halves the mean square.", "if relu:\n            mean_square /= 2 → if False:\n            mean_square /= 2")
+exercise.mistake(
+    "In the backward direction, each sum runs over the layer's outputs: widths[i + 1].",
+    f"{BACK} → mean_square *= widths[layer] * weight_stds[layer] ** 2",
+)  # fmt: skip
+exercise.mistake(
+    "Where the ReLU's input was negative, no gradient passes. That halves the mean square.",
+    "if relu:\n            mean_square /= 2 → if False:\n            mean_square /= 2",
+)  # fmt: skip
 exercise.mistake("Without ReLU every gradient passes: nothing is halved.", "if relu:\n            mean_square /= 2 → if True:\n            mean_square /= 2")
 exercise.mistake("A ReLU halves the mean square of the gradient, not its std: the std changes by a factor of √½.", "if relu:\n            mean_square /= 2 → if relu:\n            mean_square /= 4")
 exercise.mistake("The gradient of a layer's outputs comes back through the weights of the layer after it, not through its own.",
                  f"{BACK} → mean_square *= widths[layer] * weight_stds[layer - 1] ** 2")  # fmt: skip
-exercise.mistake("Return one number for each layer. The exercise doesn't ask for the gradient of the data.", "in reversed(range(1, len(weight_stds))) → in reversed(range(len(weight_stds)))")
+exercise.mistake(
+    "Return one number for each layer. The exercise doesn't ask for the gradient with respect to the data.",
+    "in reversed(range(1, len(weight_stds))) → in reversed(range(len(weight_stds)))",
+)  # fmt: skip
 exercise.mistake("There is no ReLU after the last layer: its gradient is 1.", "mean_square, stds = 1.0, [1.0] → mean_square, stds = (0.5, [0.5**0.5]) if relu else (1.0, [1.0])")
-exercise.mistake("You returned mean squares of the gradients; the std is the root.", "stds.append(math.sqrt(mean_square))\n    return stds[::-1] → stds.append(mean_square)\n    return stds[::-1]")
+exercise.mistake(
+    "Your code returns the mean squares of the gradients. The std is the square root.",
+    "stds.append(math.sqrt(mean_square))\n    return stds[::-1] → stds.append(mean_square)\n    return stds[::-1]",
+)  # fmt: skip
 
 # %% mistake: the gradient of what leaves the ReLU
 # says: Your result is the std of the gradient of the ReLU's outputs. The exercise asks for that of its inputs, whose mean square is half as large.
@@ -187,7 +208,7 @@ def gradient_stds_through_depth(widths, weight_stds, relu):
     return found
 
 # %% wrong: lists are glued together, which a tuple refuses (from the statement)
-# unseen: widths and stds in tuples are for the hidden inputs to find
+# unseen: only hidden inputs have widths and stds in tuples
 def stds_through_depth(
     widths: Sequence[int], weight_stds: Sequence[float], relu: bool
 ) -> list[float]:

@@ -3,7 +3,10 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, shapes
 
-exercise = Exercise("Draw from a normal distribution of that std, and redraw the numbers outside ±3 · std, always with the generator.")
+exercise = Exercise(
+    "Draw from a normal distribution with that std, then redraw the numbers outside ±3 · std. Always use the "
+    "generator."
+)
 
 
 def look(student, shape, std, seed):
@@ -61,9 +64,9 @@ def tails(student, shape, std):
     _, counts = np.unique(x.numpy(), return_counts=True)  # several times as fast as torch.unique
     return {
         "shape": list(x.shape),
-        "the largest, in std": x.abs().max().item(),
+        "the largest magnitude, in std": x.abs().max().item(),
         "numbers that are ±3 · std": (x.abs() > 2.99999).sum().item(),
-        "how often the most frequent number comes": counts.max().item(),
+        "how often the most frequent number occurs": counts.max().item(),
     }
 
 
@@ -96,7 +99,7 @@ def generators(student, shape, std, one, other):
     draw.calls, draw.untouched = 0, True
     return {
         "the same numbers": torch.equal(last(*one), last(*other)),
-        "PyTorch's global generator is as it was": draw.untouched,
+        "PyTorch's global generator is unchanged": draw.untouched,
     }
 
 
@@ -131,7 +134,7 @@ def call(shape, std, seed):
 
 
 exercise.requirement(
-    "a new float32 tensor of that shape on the CPU, not a parameter, drawn without torch.nn.init",
+    "the result is a new float32 tensor of that shape on the CPU, not a parameter, made without torch.nn.init",
     points=0.25,
     probe=look,
     visible=[call((3, 5), 0.02, 1), call((4,), 5.0, 2), call((0, 3), 0.02, 1)],
@@ -146,7 +149,7 @@ exercise.requirement(
     domain=st.builds(given, shapes((1, 4), (0, 5)), stds, st.integers(0, 10**6)),
 )
 exercise.requirement(
-    "the numbers are those of a normal distribution with mean 0 and std `std` that lie within ±3 · std",
+    "the numbers follow a normal distribution with mean 0 and std `std`, given that each lies within ±3 · `std`",
     points=0.75,
     probe=statistics,
     band=SHARES,
@@ -157,16 +160,16 @@ exercise.requirement(
         "so many that each share is known well": many(1.0, 2_000, 2_000),
     },
     domain=of_about(60_000, 90_000),
-    hint="A normal distribution of that std, without its tails, and not scaled up to make up for them.",
+    hint="Cutting off the tails makes the std a little smaller. Don't scale the numbers up to make up for that.",
 )
 exercise.requirement(
-    "no number is beyond ±3 · std, and none was moved there or to any other value",
+    "no number is beyond ±3 · `std`, and none is clamped or replaced by a fixed value",
     points=0.5,
     probe=tails,
     bounds={
-        "the largest, in std": (0, 3.00001),
+        "the largest magnitude, in std": (0, 3.00001),
         "numbers that are ±3 · std": (0, 20),
-        "how often the most frequent number comes": (1, 50),
+        "how often the most frequent number occurs": (1, 50),
     },
     visible=[many(0.02, 1_000, 1_000), many(5.0, 300, 400)],
     edges={
@@ -176,10 +179,10 @@ exercise.requirement(
         "std 3": many(3.0, 300, 400),
     },
     domain=of_about(60_000, 90_000),  # of which 200 lie outside
-    hint="Redraw the numbers outside, and check again: a redrawn number may be outside, too.",
+    hint="Redraw the numbers outside, then check again. A redrawn number may be outside, too.",
 )
 exercise.requirement(
-    "all randomness comes from the generator, and PyTorch's global generator stays as it was",
+    "all randomness comes from `generator`, and PyTorch's global generator isn't changed",
     points=0.5,
     probe=generators,
     visible=[two((3, 0), (3, 0)), two((3, 0), (3, 1)), two((3, 1), (3, 1)), two((3, 0), (4, 0))],
@@ -194,40 +197,49 @@ exercise.requirement(
         lambda size, std, seed, calls, more: given((size, 60), std, [seed, calls], [seed, calls + more]),
         st.integers(40, 80), stds, st.integers(0, 10**6), st.integers(0, 1), st.integers(0, 1),
     ),
-    hint="Pass the generator wherever you draw.",
+    hint="Every function that draws numbers needs the generator.",
 )  # fmt: skip
 
 loop = "while (outside := numbers.abs() > 3).any(): → "
 first, more = "torch.randn(shape, generator=generator)", "torch.randn(int(outside.sum()), generator=generator)"
 body = f"    while (outside := numbers.abs() > 3).any():\n        numbers[outside] = {more}\n"
-exercise.mistake("Some numbers are beyond 3 std. Did you cut, and at ±3 · std, not at the values ±3?", f"{body} → ")
-exercise.mistake("Some numbers are beyond 3 std. Did you cut, and at ±3 · std, not at the values ±3?", f"{first} → torch.randn(shape, generator=generator) * std",
+exercise.mistake(
+    "Some numbers are beyond ±3 · std. Redraw those beyond three standard deviations, not those beyond the value 3.",
+    f"{body} → ",
+)  # fmt: skip
+exercise.mistake("Some numbers are beyond ±3 · std. Redraw those beyond three standard deviations, not those beyond "
+                 "the value 3.",
+                 f"{first} → torch.randn(shape, generator=generator) * std",
                  f"{more} → {more} * std", "return numbers * std → return numbers")  # fmt: skip
-exercise.mistake("Many numbers are exactly at the edge: clamping moves the tails there. Redraw them.",
+exercise.mistake("Many numbers lie exactly at ±3 · std, because clamping moves the tails there. Redraw them instead.",
                  f"{body} → ", "numbers * std → numbers.clamp(-3, 3) * std")  # fmt: skip
-exercise.mistake("Redrawn numbers may be outside, too: check again until none is.",
+exercise.mistake("Redrawn numbers may be outside, too. Check again until none are.",
                  loop + "if (outside := numbers.abs() > 3).any():")  # fmt: skip
-exercise.mistake("No number comes near 3 std: the cut is at ±3 · std.", "numbers.abs() > 3 → numbers.abs() > 2")
-exercise.mistake("Your numbers were scaled to std 1: the exercise asks for the cut distribution as it is.", "numbers * std → numbers * std / 0.98658")
-exercise.mistake("Multiply by std itself, not by its root.", "numbers * std → numbers * std**0.5")
+exercise.mistake("Your numbers are cut too early. The cut is at ±3 · std.", "numbers.abs() > 3 → numbers.abs() > 2")
+exercise.mistake(
+    "Don't scale the numbers up to make up for the cut. Their std should be a little smaller than `std`.",
+    "numbers * std → numbers * std / 0.98658",
+)  # fmt: skip
+exercise.mistake("Multiply by std itself, not by its square root.", "numbers * std → numbers * std**0.5")
 exercise.mistake("Each number must be positive or negative with the same probability.", "numbers * std → numbers.abs() * std")
-exercise.mistake("Numbers outside have to be redrawn, not set to a value.", f"{more} → 0")
-exercise.mistake("Random numbers come from the global generator: pass generator=generator wherever you draw.", f"{first} → torch.randn(shape)",
+exercise.mistake("Redraw the numbers outside. Don't set them to a fixed value.", f"{more} → 0")
+exercise.mistake("Some random numbers come from PyTorch's global generator. Draw all of them from `generator`.",
+                 f"{first} → torch.randn(shape)",
                  f"{more} → torch.randn(int(outside.sum()))")  # fmt: skip
-exercise.mistake("Random numbers come from the global generator: pass generator=generator wherever you draw.",
+exercise.mistake("Some random numbers come from PyTorch's global generator. Draw all of them from `generator`.",
                  f"{more} → torch.randn(int(outside.sum()))")  # fmt: skip
-exercise.mistake("Two calls in a row give the same numbers: don't seed the generator again.",
+exercise.mistake("Two calls in a row give the same numbers. Don't seed the generator again.",
                  "numbers = torch → generator.manual_seed(generator.initial_seed())\n    numbers = torch")  # fmt: skip
 exercise.mistake("The exercise asks for a tensor, not a parameter.", "return numbers * std → return nn.Parameter(numbers * std)")
-exercise.mistake("The exercise asks for float32.", "return numbers * std → return numbers.double() * std")
+exercise.mistake("Return a float32 tensor.", "return numbers * std → return numbers.double() * std")
 
 # %% mistake: uniform
-# says: Your result is uniform between -3 and 3 std; the exercise asks for a normal distribution.
+# says: Your numbers follow a uniform distribution. The exercise asks for a normal distribution.
 def truncated_normal(shape, std, generator):
     return (torch.rand(shape, generator=generator) * 2 - 1) * 3 * std
 
 # %% mistake: seeds the global generator from this one
-# says: That seeds the global generator, which mustn't change, and with the same seed each time. Pass generator=generator instead.
+# says: Your code seeds PyTorch's global generator, which must not change. Draw from `generator` instead.
 def truncated_normal(shape, std, generator):
     torch.manual_seed(generator.initial_seed())
     return nn.init.trunc_normal_(torch.empty(shape), std=std, a=-3 * std, b=3 * std)
@@ -286,7 +298,7 @@ def truncated_normal(shape, std, generator):
     return uniform.erfinv_() * std
 
 # %% wrong: halves what lies outside
-# unseen: only the shares of very many numbers show it
+# unseen: only a very large number of draws reveals the difference
 def truncated_normal(shape, std, generator):
     x = torch.randn(shape, generator=generator)
     while (outside := x.abs() > 3).any():
@@ -319,7 +331,7 @@ def truncated_normal(
     return z * std
 
 # %% wrong: draws one per cent too many and keeps the good ones; a small tensor has none in reserve (from the statement)
-# unseen: only a seed that draws too many numbers outside shows it
+# unseen: only hidden seeds draw more numbers outside than the reserve covers
 def truncated_normal(
     shape: Sequence[int], std: float, generator: torch.Generator
 ) -> Float32[Tensor, "*shape"]:
@@ -329,7 +341,7 @@ def truncated_normal(
     return (z * std).view(tuple(shape))
 
 # %% wrong: the numbers outside are replaced by uniform ones in ±3 (from the statement)
-# unseen: only the shares of very many numbers show it
+# unseen: only a very large number of draws reveals the difference
 def truncated_normal(
     shape: Sequence[int], std: float, generator: torch.Generator
 ) -> Float32[Tensor, "*shape"]:
@@ -338,7 +350,7 @@ def truncated_normal(
     return torch.where(z.abs() > 3, u, z) * std
 
 # %% mistake: PyTorch's own
-# says: That calls what you're asked to write: draw the numbers yourself, and redraw those outside.
+# says: Your code calls one of PyTorch's initializers. Draw the numbers yourself, and redraw those outside.
 def truncated_normal(shape, std, generator):
     x = torch.empty(*shape)
     nn.init.trunc_normal_(x, mean=0.0, std=std, a=-3 * std, b=3 * std, generator=generator)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, shapes, tensors
 
-exercise = Exercise("First s ← s + g², from zeros; then p ← p - lr · g / (√s + eps), elementwise, settings from the group.")
+exercise = Exercise("Go through the two formulas in order. What has to be in self.state[p] before a parameter's first step?")
 
 
 def steps(student, values, gradients, groups, interrupted=0, later=None):
@@ -72,9 +72,9 @@ def look(student, value, gradients):
         "tensors kept for a parameter that never had a gradient": tensors_in(optimizer.state.get(idle, {})),
         "tensors kept elsewhere": tensors_in(elsewhere) + tensors_in(groups) + tensors_in(others),
         "gradients": given,
-        "p.grad is the tensor that it was": all(same),
-        "every bit of the gradients is as it was": all(map(torch.equal, gradients, given)),
-        "p is where it was in memory": memory.data_ptr() == p.data_ptr() and torch.equal(memory, p.detach()),
+        "p.grad is still the same tensor": all(same),
+        "the gradients are unchanged, to the last bit": all(map(torch.equal, gradients, given)),
+        "p is still in the same memory": memory.data_ptr() == p.data_ptr() and torch.equal(memory, p.detach()),
         "p requires a gradient": p.requires_grad and p.is_leaf,
         "p has changed": not torch.equal(start, p.detach()),
     }
@@ -82,8 +82,8 @@ def look(student, value, gradients):
 
 KEPT = ('self.state[p]["sum"]', "tensors kept for p", "tensors kept for a parameter that never had a gradient",
         "tensors kept elsewhere")  # fmt: skip
-LEFT = ("gradients", "p.grad is the tensor that it was", "every bit of the gradients is as it was",
-        "p is where it was in memory", "p requires a gradient")  # fmt: skip
+LEFT = ("gradients", "p.grad is still the same tensor", "the gradients are unchanged, to the last bit",
+        "p is still in the same memory", "p requires a gradient")  # fmt: skip
 
 
 def numbers(*values, dtype=torch.float32):
@@ -125,7 +125,7 @@ def looks(draw):
 plain = [([0], {})]
 ten = torch.tensor([10.0])
 exercise.requirement(
-    "each step is lr · g / (√s + eps): s is the sum of the squares so far, this step's too",
+    "each step follows AdaGrad's formula, with the squares of all gradients so far, including this step's",
     points=0.5,
     probe=steps,
     visible=[
@@ -146,12 +146,12 @@ exercise.requirement(
         "a gradient in another order": given([torch.ones(2, 3)], [[torch.arange(1.0, 7.0).view(3, 2).T]] * 2, plain),
     },
     domain=runs() | runs(settings=own),
-    hint="First s ← s + g², from zeros; then p ← p - lr · g / (√s + eps), elementwise.",
+    hint="Work out the first two steps by hand, for a single number. Which value of the sum does each of them use?",
 )  # fmt: skip
 both = [([0], {"lr": 1.0, "eps": 0.5}), ([1], {})]
 a, b, c = torch.tensor([10.0]), torch.tensor([20.0]), torch.tensor([3.0])
 exercise.requirement(
-    "each parameter has its own sum and its group's settings; without a gradient it's skipped",
+    "each parameter has its own sum and uses its group's settings; a parameter without a gradient is skipped",
     points=0.5,
     probe=steps,
     visible=[
@@ -160,7 +160,7 @@ exercise.requirement(
         given([a, b], [[c, None], [c, c]], [([0, 1], {})],
               says="two steps with two parameters in one group; the second has no gradient in step 1"),
         given([a, b], [[c, c]], both,
-              says="a step with two parameters in groups of their own; the first has lr = 1 and eps = 0.5, "
+              says="a step with two parameters, each in its own group; the first has lr = 1 and eps = 0.5, "
                    "the second the defaults of AdaGrad(…, lr=0.5, eps=0.25)"),
     ],
     edges={
@@ -171,10 +171,10 @@ exercise.requirement(
         "shapes that broadcast": given([a, b.view(1, 1)], [[c, 2 * c.view(1, 1)]] * 2, both),
     },
     domain=runs(missing=True, parameters=3, settings=own),
-    hint="lr and eps belong to the group, the sum to the parameter, and only a gradient changes it.",
+    hint="lr and eps belong to the group. The sum belongs to the parameter and changes only if there's a gradient.",
 )  # fmt: skip
 exercise.requirement(
-    "settings may change between steps, and a new optimizer continues from a state_dict",
+    "settings may change between steps, and a new optimizer can continue from a state_dict",
     points=0.25,
     probe=steps,
     visible=[
@@ -188,12 +188,12 @@ exercise.requirement(
         "both": given([ten], numbers(3.0, 4.0, 1.0), plain, 1, {"lr": 2.0}),
     },
     domain=runs(changes=True),
-    hint="Keep everything that has to outlast a step in self.state[p]; read the settings from the group in each step.",
+    hint="Keep whatever the next step needs in self.state[p], and read the settings from the group in every step.",
 )  # fmt: skip
 squares = [torch.tensor([3.0, 1.0]), torch.tensor([-3.0, 2.0])]
 says = "two steps of AdaGrad([p, idle], lr=0.5), where p has the gradients (3, 1) and (-3, 2), and idle never has one"
 exercise.requirement(
-    'self.state[p]["sum"] is the sum of squares, a tensor like p; no other tensor is kept',
+    'self.state[p]["sum"] is the sum of the squared gradients, in the shape and dtype of p; no other tensor is kept',
     points=0.5,
     probe=look,
     rules=dict.fromkeys(LEFT, "ignored"),
@@ -208,17 +208,17 @@ exercise.requirement(
         "a scalar": given(torch.tensor(1.0), [torch.tensor(2.0)]),
     },
     domain=looks(),
-    hint="self.state[p] has one tensor, 'sum': the squares of p's gradients, added up elementwise.",
+    hint="self.state[p] contains a single tensor, 'sum'. Which shape and dtype should it have?",
 )  # fmt: skip
 exercise.requirement(
-    "the parameter changes in place, and the gradient doesn't change",
+    "the parameter changes in place, and its gradient is unchanged",
     points=0.25,
     probe=look,
     rules=dict.fromkeys(KEPT, "ignored"),
     visible=[given(torch.zeros(2), squares, says=says)],
     edges={"one step": given(torch.ones(2), squares[:1]), "float64": given(torch.ones(2).double(), [squares[0].double()])},
     domain=looks(),
-    hint="p -= … changes what is there; p.data = … replaces it. p.grad is only read.",
+    hint="Change p itself, in place: an assignment to p.data gives it new memory. Only read p.grad.",
 )
 
 add = 'state["sum"] += p.grad**2'
@@ -227,45 +227,45 @@ start = 'if "sum" not in state:\n                    state["sum"] = torch.zeros_
 exercise.mistake("AdaGrad adds up the squares; you used their average.",
                  f'{add} → state["n"] = state.get("n", 0) + 1; state["sum"] += (p.grad**2 - state["sum"]) / state["n"]')  # fmt: skip
 exercise.mistake("AdaGrad adds up the squares; the old ones don't fade.", f'{add} → state["sum"].mul_(0.9).add_(0.1 * p.grad**2)')
-exercise.mistake("You forget the sum in each step: the squares of all steps count.", f'{add} → state["sum"] = p.grad**2')
+exercise.mistake("Your sum starts over in each step: keep the squares of all earlier steps.", f'{add} → state["sum"] = p.grad**2')
 exercise.mistake("Add up the *squares* of the gradients.", "p.grad**2 → p.grad")
 exercise.mistake("Add up the squares of the gradients, not their absolute values.", "p.grad**2 → p.grad.abs()")
-exercise.mistake("Your code divides by the sum; divide by its root.", 'state["sum"].sqrt() → state["sum"]')
+exercise.mistake("Your code divides by the sum; divide by its square root.", 'state["sum"].sqrt() → state["sum"]')
 exercise.mistake("Add eps outside the root: inside, it would be added to a square.",
                  f'{root} → (state["sum"] + group["eps"]).sqrt()')  # fmt: skip
-exercise.mistake("eps is missing.", f'{root} → state["sum"].sqrt()')
-exercise.mistake("eps is added; it isn't a lower limit.", f'{root} → state["sum"].sqrt().clamp(min=group["eps"])')
-exercise.mistake("The gradient points uphill: the step is subtracted.", "p -= → p +=")
-exercise.mistake("This step's square counts already: add it before you divide.",
+exercise.mistake("eps is missing from the denominator.", f'{root} → state["sum"].sqrt()')
+exercise.mistake("You used eps as a lower limit for the root; it's added to the root.", f'{root} → state["sum"].sqrt().clamp(min=group["eps"])')
+exercise.mistake("The gradient points uphill: subtract the step.", "p -= → p +=")
+exercise.mistake("This step's squared gradient counts, too: update the sum before you divide.",
                  f"{add} → pass", f'p -= group["lr"] * p.grad / {root} → p -= group["lr"] * p.grad / {root}; {add}')  # fmt: skip
-exercise.mistake("This is SGD: nothing is divided.", f" / {root} → ")
-exercise.mistake("lr is missing.", 'p -= group["lr"] * → p -=')
-exercise.mistake("lr comes from the group, and may change.", 'p -= group["lr"] → p -= self.defaults["lr"]')
-exercise.mistake("eps comes from the group, and may change.", '+ group["eps"] → + self.defaults["eps"]')
-exercise.mistake("Settings come from the group, each of them.", 'p -= group["lr"] → p -= self.defaults["lr"]',
+exercise.mistake("Your step is plain SGD: the division is missing.", f" / {root} → ")
+exercise.mistake("The learning rate is missing.", 'p -= group["lr"] * → p -=')
+exercise.mistake("Read lr from the group in every step: it may change.", 'p -= group["lr"] → p -= self.defaults["lr"]')
+exercise.mistake("Read eps from the group in every step: it may change.", '+ group["eps"] → + self.defaults["eps"]')
+exercise.mistake("Read both settings, lr and eps, from the group in every step.", 'p -= group["lr"] → p -= self.defaults["lr"]',
                  '+ group["eps"] → + self.defaults["eps"]')  # fmt: skip
-exercise.mistake("A parameter may have no gradient: skip it.", "if p.grad is None: → if False:")
-exercise.mistake("Skip the parameter without a gradient, and go on with the others.", "continue → return")
-exercise.mistake("A parameter without a gradient keeps its sum as it is.",
+exercise.mistake("A parameter may have no gradient: skip it then.", "if p.grad is None: → if False:")
+exercise.mistake("Skip only the parameter without a gradient, and go on to the next one.", "continue → return")
+exercise.mistake("If a parameter has no gradient, its sum must not change.",
                  "if p.grad is None: → if p.grad is None and self.state[p]:\n                    self.state[p].clear()\n                if p.grad is None:")  # fmt: skip
-exercise.mistake("Each number of p has its own sum; you used one sum for the whole tensor.", "p.grad**2 → (p.grad**2).sum()")
-exercise.mistake("Each number is divided by the root of its own sum, not by that of the whole tensor.",
+exercise.mistake("Each element of p has its own sum; you used one sum for the whole tensor.", "p.grad**2 → (p.grad**2).sum()")
+exercise.mistake("Divide each element by the root of its own sum, not by the root of a sum over the whole tensor.",
                  'state["sum"].sqrt() → state["sum"].sum().sqrt()')  # fmt: skip
-exercise.mistake("Keep the sum itself, and take its root again in each step.",
+exercise.mistake("Store the sum itself, not its root.",
                  f'{add} → state["sum"] = (state["sum"] ** 2 + p.grad**2).sqrt()', 'state["sum"].sqrt() → state["sum"]')  # fmt: skip
-exercise.mistake("One tensor for each parameter is enough; compute whatever else you need again in each step.",
+exercise.mistake("One stored tensor per parameter is enough: recompute everything else in each step.",
                  f'{add} → {add}; state["root"] = state["sum"].sqrt()')  # fmt: skip
-exercise.mistake("Keep no copy of the gradient: the sum is the only tensor.", f'{add} → {add}; self.last = p.grad.clone()')
-exercise.mistake("The sum is a tensor like p, of its dtype too.", "torch.zeros_like(p) → torch.zeros(p.shape)")
-exercise.mistake("A parameter that never had a gradient needs no state.",
+exercise.mistake("Don't store a copy of the gradient: the sum is the only tensor to keep.", f'{add} → {add}; self.last = p.grad.clone()')
+exercise.mistake("The sum should have the dtype of p.", "torch.zeros_like(p) → torch.zeros(p.shape)")
+exercise.mistake("Don't create state for a parameter that has never had a gradient.",
                  'if p.grad is None: → self.state[p].setdefault("sum", torch.zeros_like(p))\n                if p.grad is None:')  # fmt: skip
-exercise.mistake("Don't change p.grad.", f"{add} → g = p.grad.clone(); state[\"sum\"] += p.grad.pow_(2)",
+exercise.mistake("Don't change p.grad: your code squares it in place.", f"{add} → g = p.grad.clone(); state[\"sum\"] += p.grad.pow_(2)",
                  f"p.grad / {root} → g / {root}")  # fmt: skip
 exercise.mistake("Don't clear p.grad: it's still needed.", f"{root} → {root}; p.grad = None")
-exercise.mistake("`p.data = …` gives the parameter new memory; change its numbers in place.", "p -= → p.data = p.data -")
+exercise.mistake("`p.data = …` gives the parameter new memory; change the parameter in place.", "p -= → p.data = p.data -")
 
 # %% mistake: keeps the sums elsewhere
-# says: You keep the sums elsewhere: whatever a checkpoint should contain belongs in self.state[p].
+# says: Keep the sums in self.state[p]: a checkpoint doesn't include what you store elsewhere.
 class AdaGrad(torch.optim.Optimizer):
     def __init__(self, params, lr=1e-2, eps=1e-8):
         super().__init__(params, {"lr": lr, "eps": eps})
@@ -282,7 +282,7 @@ class AdaGrad(torch.optim.Optimizer):
                 p -= group['lr'] * p.grad / (s.sqrt() + group['eps'])
 
 # %% mistake: another name
-# says: The sum's name in self.state[p] is "sum".
+# says: Store the sum in self.state[p] under the name "sum".
 class AdaGrad(torch.optim.Optimizer):
     def __init__(self, params, lr=1e-2, eps=1e-8):
         super().__init__(params, {"lr": lr, "eps": eps})
@@ -300,7 +300,7 @@ class AdaGrad(torch.optim.Optimizer):
                 p -= group['lr'] * g / (state['total'].sqrt() + group['eps'])
 
 # %% mistake: all share one sum
-# says: The parameters share one sum; each has its own, in self.state[p].
+# says: Your parameters share one sum: give each its own, in self.state[p].
 class AdaGrad(torch.optim.Optimizer):
     def __init__(self, params, lr=1e-2, eps=1e-8):
         super().__init__(params, {"lr": lr, "eps": eps})
@@ -438,7 +438,7 @@ class AdaGrad(torch.optim.Optimizer):
             p -= group["lr"] * p.grad / (s.sqrt() + group["eps"])
 
 # %% wrong: a gradient of zeros counts as none (from the statement)
-# unseen: a gradient of zeros is for the hidden inputs to find
+# unseen: only hidden inputs have a gradient of zeros
 class AdaGrad(torch.optim.Optimizer):
     def __init__(self, params: Iterable[Any], lr: float = 1e-2, eps: float = 1e-8) -> None:
         super().__init__(params, defaults={"lr": lr, "eps": eps})

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, shapes, tensors
 
-exercise = Exercise("Go through the formulas in order: is each quantity the old or the new one, and where does it come from?")
+exercise = Exercise("Go through the formulas in order. Does each one use the old or the new value of a quantity, and where is that value stored?")
 
 
 def steps(student, values, gradients, groups, interrupted=0, later=None):
@@ -76,9 +76,9 @@ def look(student, value, gradients, settings):
         "tensors kept for a parameter that never had a gradient": tensors_in(optimizer.state.get(idle, {})),
         "tensors kept elsewhere": tensors_in(elsewhere) + tensors_in(groups) + tensors_in(list(others.values())),
         "gradients": given,
-        "p.grad is the tensor that it was": all(same),
-        "every bit of the gradients is as it was": all(map(torch.equal, gradients, given)),
-        "p is where it was in memory": memory.data_ptr() == p.data_ptr() and torch.equal(memory, p.detach()),
+        "p.grad is still the same tensor": all(same),
+        "the gradients are unchanged, to the last bit": all(map(torch.equal, gradients, given)),
+        "p is still in the same memory": memory.data_ptr() == p.data_ptr() and torch.equal(memory, p.detach()),
         "p requires a gradient": p.requires_grad and p.is_leaf,
         "p has changed": not torch.equal(start, p.detach()),
     }  # fmt: skip
@@ -86,8 +86,8 @@ def look(student, value, gradients, settings):
 
 KEPT = ("the type of step", "step", "exp_avg", "exp_avg_sq", "names kept for p", "tensors kept for p",
         "tensors kept for a parameter that never had a gradient", "tensors kept elsewhere")  # fmt: skip
-LEFT = ("gradients", "p.grad is the tensor that it was", "every bit of the gradients is as it was",
-        "p is where it was in memory", "p requires a gradient")  # fmt: skip
+LEFT = ("gradients", "p.grad is still the same tensor", "the gradients are unchanged, to the last bit",
+        "p is still in the same memory", "p requires a gradient")  # fmt: skip
 
 
 def numbers(*values, dtype=torch.float32):
@@ -142,7 +142,7 @@ def looks(draw):
 
 
 exercise.requirement(
-    "each step is Adam's: averages whose weights add up to 1, both corrected, eps added to the corrected root",
+    "each step follows Adam's formulas: both moments are bias-corrected, and eps is added to the corrected root",
     points=1,
     probe=steps,
     tolerance=1e-5,
@@ -172,7 +172,7 @@ exercise.requirement(
     domain=runs(),
 )  # fmt: skip
 exercise.requirement(
-    "weight decay is decoupled: p shrinks by lr · weight_decay before each of its steps, and at no other time",
+    "weight decay is decoupled: it shrinks p before each step that p takes, and at no other time",
     points=0.5,
     probe=steps,
     tolerance=1e-5,
@@ -197,13 +197,13 @@ both = [([0], {"lr": 0.1, "betas": (0.5, 0.9), "weight_decay": 0.0}),
         ([1], {"lr": 0.2, "betas": (0.5, 0.75), "weight_decay": 0.0})]  # fmt: skip
 two, four = torch.tensor([2.0]), torch.tensor([4.0])
 exercise.requirement(
-    "each parameter has its own settings, averages and count of steps; without a gradient it's skipped",
+    "each parameter has its own moments and step count and uses its group's settings; a parameter without a gradient is skipped",
     points=0.5,
     probe=steps,
     tolerance=1e-5,
     visible=[
         given([torch.ones(1)] * 2, [[four, two], [None, four], [two, None]], both,
-              says="three steps with two parameters in groups of their own (lr 0.1 and 0.2, betas (0.5, 0.9) and (0.5, 0.75), "
+              says="three steps with two parameters, each in its own group (lr 0.1 and 0.2, betas (0.5, 0.9) and (0.5, 0.75), "
                    "no decay); the first has no gradient in step 2, the second none in step 3"),
     ],
     edges={
@@ -217,7 +217,7 @@ exercise.requirement(
     domain=runs(missing=True, parameters=2),
 )  # fmt: skip
 exercise.requirement(
-    "settings may change between steps, and a new optimizer continues from a state_dict",
+    "settings may change between steps, and a new optimizer can continue from a state_dict",
     points=0.25,
     probe=steps,
     tolerance=1e-5,
@@ -231,12 +231,12 @@ exercise.requirement(
         "both": given([torch.ones(1)], numbers(4.0, 2.0, 1.0), one(), 1, 0.5),
     },
     domain=interrupted_runs(),
-    hint="Keep everything that has to outlast a step in self.state[p]; read all settings from the group in each step.",
+    hint="Keep whatever the next step needs in self.state[p], and read all settings from the group in every step.",
 )  # fmt: skip
 moments = [torch.tensor([4.0, -1.0]), torch.tensor([2.0, 1.0])]
 says = "two steps of AdamW([p, idle], betas=(0.5, 0.75)), where idle never has a gradient"
 exercise.requirement(
-    'self.state[p] keeps "step" (an int), "exp_avg" and "exp_avg_sq", uncorrected, and nothing else',
+    'self.state[p] contains "step" (an int), the uncorrected moments "exp_avg" and "exp_avg_sq", and nothing else',
     points=0.5,
     probe=look,
     rules=dict.fromkeys(LEFT, "ignored"),
@@ -246,85 +246,85 @@ exercise.requirement(
         "a gradient of zero": given(torch.ones(2), [torch.zeros(2)] * 2, {}),
     },
     domain=looks(),
-    hint="In self.state[p]: 'step' (an int), 'exp_avg' and 'exp_avg_sq' (like p, uncorrected), and nothing else.",
+    hint="Which three things does a parameter's next step need? Store these, without bias correction, and nothing else.",
 )
 exercise.requirement(
-    "the parameter changes in place, and the gradient doesn't change",
+    "the parameter changes in place, and its gradient is unchanged",
     points=0.25,
     probe=look,
     rules=dict.fromkeys(KEPT, "ignored"),
     visible=[given(torch.zeros(2), moments, {"betas": (0.5, 0.75)}, says=says)],
     edges={"with decay": given(torch.ones(2), moments, {"weight_decay": 0.5})},
     domain=looks(),
-    hint="p -= … changes what is there; p.data = … replaces it. p.grad is only read.",
+    hint="Change p itself, in place: an assignment to p.data gives it new memory. Only read p.grad.",
 )
 
-bias = "Both averages start at 0: divide each by the sum of its weights, 1 - beta ** t."
+bias = "Both moments start at 0, so at first they're too small: the bias correction is missing."
 exercise.mistake(bias, "(m / (1 - beta1**t)) → m", "(v / (1 - beta2**t)).sqrt() → v.sqrt()")
-exercise.mistake("m starts at 0 as well: correct it as you do v.", "(m / (1 - beta1**t)) → m")
-exercise.mistake("v starts at 0 as well: correct it as you do m.", "(v / (1 - beta2**t)).sqrt() → v.sqrt()")
-exercise.mistake("Correct v before its root is taken.", "(v / (1 - beta2**t)).sqrt() → v.sqrt() / (1 - beta2**t)")
-exercise.mistake("In the first step t is 1: 1 - beta ** 0 would be 0.", "(1 - beta2**t) → (1 - beta2**(t - 1))",
+exercise.mistake("The first moment m lacks its bias correction: it starts at 0, too.", "(m / (1 - beta1**t)) → m")
+exercise.mistake("The second moment v lacks its bias correction: it starts at 0, too.", "(v / (1 - beta2**t)).sqrt() → v.sqrt()")
+exercise.mistake("Correct v before you take its root.", "(v / (1 - beta2**t)).sqrt() → v.sqrt() / (1 - beta2**t)")
+exercise.mistake("t is 1 during a parameter's first step: with t = 0, the bias correction would divide by zero.", "(1 - beta2**t) → (1 - beta2**(t - 1))",
                  "(1 - beta1**t) → (1 - beta1**(t - 1))")  # fmt: skip
-exercise.mistake("t is one too large: during a parameter's first step it is 1. Count before you use it, and only once.",
+exercise.mistake("Your t is one too large: it's 1 during a parameter's first step.",
                  't = state["exp_avg"], state["exp_avg_sq"], state["step"] → t = state["exp_avg"], state["exp_avg_sq"], state["step"] + 1')  # fmt: skip
-exercise.mistake("The new m isn't stored: `m = …` makes another tensor, and self.state[p] keeps the old one.",
+exercise.mistake("The new m isn't stored: `m = …` creates a new tensor, and self.state[p] still contains the old one.",
                  "m.mul_(beta1).add_(p.grad, alpha=1 - beta1) → m = beta1 * m + (1 - beta1) * p.grad")  # fmt: skip
-exercise.mistake("The new v isn't stored: `v = …` makes another tensor, and self.state[p] keeps the old one.",
+exercise.mistake("The new v isn't stored: `v = …` creates a new tensor, and self.state[p] still contains the old one.",
                  "v.mul_(beta2).add_(p.grad**2, alpha=1 - beta2) → v = beta2 * v + (1 - beta2) * p.grad**2")  # fmt: skip
-exercise.mistake("v is an average of the gradients' squares, not of their absolute values.", "p.grad**2 → p.grad.abs()")
-exercise.mistake("m and v are one and the same tensor: each needs zeros of its own.",
+exercise.mistake("v averages the squares of the gradients, not their absolute values.", "p.grad**2 → p.grad.abs()")
+exercise.mistake("Your m and v are the same tensor: give each its own.",
                  'state["exp_avg_sq"] = torch.zeros_like(p) → state["exp_avg_sq"] = state["exp_avg"]')  # fmt: skip
-exercise.mistake("The state starts again in each step: put zeros into self.state[p] only if it's empty.", "if not state: → if True:")
-exercise.mistake("The step doesn't count up.", 'state["step"] += 1 → state["step"] = 1')
-exercise.mistake("Settings come from the group, the betas too.", 'group["betas"] → self.defaults["betas"]')
-exercise.mistake("lr comes from the group, again in each step.", 'p -= group["lr"] → p -= self.defaults["lr"]')
-exercise.mistake("lr may change: it is read from the group again in each step.",
+exercise.mistake("Your state starts over in each step: initialize self.state[p] only if it's empty.", "if not state: → if True:")
+exercise.mistake("Your step count doesn't increase.", 'state["step"] += 1 → state["step"] = 1')
+exercise.mistake("Read the betas from the group, like all other settings.", 'group["betas"] → self.defaults["betas"]')
+exercise.mistake("Read lr from the group in every step.", 'p -= group["lr"] → p -= self.defaults["lr"]')
+exercise.mistake("lr may change between steps: don't reuse its first value.",
                  'beta1, beta2 = group["betas"] → beta1, beta2 = group["betas"]; lr = group.setdefault("first", group["lr"])',
                  'p -= group["lr"] → p -= lr')  # fmt: skip
-exercise.mistake("eps comes from the group.", 'root + group["eps"] → root + 1e-8')
-exercise.mistake("The weights of an average add up to 1: the gradient gets 1 - beta1.", "(p.grad, alpha=1 - beta1) → (p.grad)")
-exercise.mistake("The weights of the squares add up to 1 too: the square gets 1 - beta2.",
+exercise.mistake("Read eps from the group.", 'root + group["eps"] → root + 1e-8')
+exercise.mistake("In m, the coefficients of the old m and of the gradient should add up to 1.", "(p.grad, alpha=1 - beta1) → (p.grad)")
+exercise.mistake("In v, the coefficients of the old v and of the squared gradient should add up to 1.",
                  "(p.grad**2, alpha=1 - beta2) → (p.grad**2)")  # fmt: skip
 exercise.mistake("The betas are swapped: the first is for m, the second for v.", "beta1, beta2 = → beta2, beta1 =")
-exercise.mistake("v is an average of squares: divide the step by its root.",
+exercise.mistake("v is an average of squares: divide by its square root.",
                  "(v / (1 - beta2**t)).sqrt() → v / (1 - beta2**t)")  # fmt: skip
-exercise.mistake("The step follows m, the average, not the gradient.", "(m / (1 - beta1**t)) → p.grad")
-exercise.mistake("The gradient points uphill: the step is subtracted.", "p -= → p +=")
-exercise.mistake("eps is outside the root.", "(v / (1 - beta2**t)).sqrt() → (v / (1 - beta2**t) + group[\"eps\"]).sqrt()",
+exercise.mistake("The step should follow the first moment m, not the latest gradient.", "(m / (1 - beta1**t)) → p.grad")
+exercise.mistake("The gradient points uphill: subtract the step.", "p -= → p +=")
+exercise.mistake("Add eps outside the root.", "(v / (1 - beta2**t)).sqrt() → (v / (1 - beta2**t) + group[\"eps\"]).sqrt()",
                  'root + group["eps"] → root')  # fmt: skip
-exercise.mistake("Add eps to the corrected root.", '(root + group["eps"]) → (root + group["eps"] / (1 - beta2**t) ** 0.5)')
+exercise.mistake("Add eps to the root of the *corrected* v.", '(root + group["eps"]) → (root + group["eps"] / (1 - beta2**t) ** 0.5)')
 exercise.mistake("Your code adds the decay to the gradient (L2). Decoupled decay leaves the gradient alone and shrinks p itself.",
                  'm.mul_(beta1).add_(p.grad, alpha → grad = p.grad + group["weight_decay"] * p; m.mul_(beta1).add_(grad, alpha',
                  "p.grad**2 → grad**2", 'p *= 1 - group["lr"] * group["weight_decay"] → pass')  # fmt: skip
-exercise.mistake("The decay is multiplied by lr.", '1 - group["lr"] * group["weight_decay"] → 1 - group["weight_decay"]')
-exercise.mistake("The weights haven't shrunk.", 'p *= 1 - group["lr"] * group["weight_decay"] → pass')
-exercise.mistake("p grew: it shrinks by the factor 1 *minus* lr · weight_decay.", '1 - group["lr"] * group["weight → 1 + group["lr"] * group["weight')
-exercise.mistake("Shrink first, then step.", 'p *= 1 - group["lr"] * group["weight_decay"] → pass',
+exercise.mistake("Multiply the weight decay by lr, too.", '1 - group["lr"] * group["weight_decay"] → 1 - group["weight_decay"]')
+exercise.mistake("Weight decay is missing: p doesn't shrink.", 'p *= 1 - group["lr"] * group["weight_decay"] → pass')
+exercise.mistake("Your weight decay makes p grow: check its sign.", '1 - group["lr"] * group["weight → 1 + group["lr"] * group["weight')
+exercise.mistake("Shrink p first, and then take Adam's step.", 'p *= 1 - group["lr"] * group["weight_decay"] → pass',
                  '(root + group["eps"]) → (root + group["eps"]); p *= 1 - group["lr"] * group["weight_decay"]')  # fmt: skip
-exercise.mistake("Each parameter counts its own steps, and only those with a gradient.",
+exercise.mistake("Count the steps of each parameter separately, and only those in which it has a gradient.",
                  'beta1, beta2 = group["betas"] → beta1, beta2 = group["betas"]; group["t"] = group.get("t", 0) + 1',
                  'state["step"] += 1 → state["step"] = group["t"]')  # fmt: skip
-exercise.mistake("A parameter without a gradient is skipped: it doesn't shrink either.",
+exercise.mistake("Skip a parameter without a gradient entirely: it must not shrink, either.",
                  "continue → p *= 1 - group[\"lr\"] * group[\"weight_decay\"]; continue")  # fmt: skip
-exercise.mistake("Keep the averages uncorrected, and correct a copy.",
+exercise.mistake("Store the moments uncorrected: your code corrects them in place.",
                  "(m / (1 - beta1**t)) → m.div_(1 - beta1**t)")  # fmt: skip
-exercise.mistake("Keep step as a plain int: a tensor costs bytes.", 'state["step"] = 0 → state["step"] = torch.tensor(0.0)',
+exercise.mistake("Store the step count as a plain int: a tensor costs bytes.", 'state["step"] = 0 → state["step"] = torch.tensor(0.0)',
                  't = state["exp_avg"], state["exp_avg_sq"], state["step"] → t = state["exp_avg"], state["exp_avg_sq"], state["step"].item()')  # fmt: skip
-exercise.mistake("Two tensors for each parameter are enough; compute whatever else you need again in each step.",
+exercise.mistake("Two stored tensors per parameter are enough: recompute everything else in each step.",
                  'root = (v → root = state["corrected"] = (v')  # fmt: skip
-exercise.mistake("Settings stay in the group: self.state[p] has no copy of them.",
+exercise.mistake("Don't copy settings into self.state[p]: they belong to the group.",
                  'state["step"] += 1 → state["step"] += 1; state["lr"] = group["lr"]')  # fmt: skip
-exercise.mistake("Three things for each parameter are enough: a list that grows with every step is a fourth.",
+exercise.mistake("Three entries per parameter are enough: don't add a list that grows with every step.",
                  'state["step"] = 0 → state["step"], state["history"] = 0, []',
                  'state["step"] += 1 → state["step"] += 1; state["history"].append(float(p.grad.abs().sum()))')  # fmt: skip
-exercise.mistake("A parameter that never had a gradient needs no state.", "if p.grad is None: → self.state[p].setdefault(\"exp_avg\", torch.zeros_like(p)) if p.grad is None else 0\n                if p.grad is None:",)
-exercise.mistake("Don't change p.grad.", "p.grad**2 → p.grad.pow_(2)")
-exercise.mistake("`p.data = …` gives the parameter new memory; change its numbers in place.",
+exercise.mistake("Don't create state for a parameter that has never had a gradient.", "if p.grad is None: → self.state[p].setdefault(\"exp_avg\", torch.zeros_like(p)) if p.grad is None else 0\n                if p.grad is None:",)
+exercise.mistake("Don't change p.grad: your code squares it in place.", "p.grad**2 → p.grad.pow_(2)")
+exercise.mistake("`p.data = …` gives the parameter new memory; change the parameter in place.",
                  "p -= → p.data = p.data -")  # fmt: skip
 
 # %% mistake: the parameters share their averages
-# says: Each parameter has averages of its own, in self.state[p].
+# says: Give each parameter its own moments, in self.state[p].
 class AdamW(torch.optim.Optimizer):
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
@@ -368,7 +368,7 @@ class AdamW(torch.optim.Optimizer):
                 p -= lr * (s["exp_avg"] / (1 - b1**t)) / ((s["max"] / (1 - b2**t)).sqrt() + eps)
 
 # %% wrong: no correction after ten steps
-# unseen: only ten steps or more show it
+# unseen: only runs of ten or more steps show the difference
 class AdamW(torch.optim.Optimizer):
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
@@ -391,7 +391,7 @@ class AdamW(torch.optim.Optimizer):
                 p -= group["lr"] * (s["exp_avg"] / (1 - b1**t)) / ((s["exp_avg_sq"] / (1 - b2**t)).sqrt() + group["eps"])
 
 # %% wrong: the averages are kept in float32 (from the statement)
-# unseen: averages of float64 parameters are for the hidden inputs to find
+# unseen: only hidden inputs check the moments of float64 parameters
 class AdamW(torch.optim.Optimizer):
     def __init__(
         self,

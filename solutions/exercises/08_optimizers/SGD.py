@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, shapes, tensors
 
-exercise = Exercise("Each parameter with a gradient moves by -lr times that gradient, with the lr that its group has now.")
+exercise = Exercise("Go through the groups and their parameters. Which parameters do you skip, and which learning rate applies?")
 
 
 def steps(student, values, gradients, groups, later=None, added=(), lr=0.5):
@@ -61,29 +61,29 @@ def look(student, value, gradients, lr):
     return {
         "shape of p": list(p.shape),
         "p has changed": not torch.equal(start, p.detach()),
-        "p is where it was in memory": memory.data_ptr() == p.data_ptr() and torch.equal(memory, p.detach()),
-        "the model's p is the optimizer's": optimizer.param_groups[0]["params"][0] is p,
+        "p is still in the same memory": memory.data_ptr() == p.data_ptr() and torch.equal(memory, p.detach()),
+        "the optimizer still holds the model's p": optimizer.param_groups[0]["params"][0] is p,
         "gradients": given,
-        "p.grad is the tensor that it was": all(same),
-        "every bit of the gradients is as it was": all(map(torch.equal, gradients, given)),
+        "p.grad is still the same tensor": all(same),
+        "the gradients are unchanged, to the last bit": all(map(torch.equal, gradients, given)),
         "p requires a gradient and is a leaf": p.requires_grad and p.is_leaf,
-        "which require a gradient": [each.requires_grad for each in (p, idle, frozen)],
-        "a frozen parameter that has a gradient moves as p does": torch.equal(p, frozen),
-        "gradients stay off after a step within no_grad": off,
-        "parameters that self.state knows": len(optimizer.state),
-        "the other parameter has a gradient": idle.grad is not None,
+        "which of p, idle and frozen require a gradient": [each.requires_grad for each in (p, idle, frozen)],
+        "a frozen parameter with a gradient moves, too": torch.equal(p, frozen),
+        "recording is still off after a step inside no_grad": off,
+        "parameters in self.state": len(optimizer.state),
+        "idle has a gradient": idle.grad is not None,
         "the group's lr": group.get("lr"),
         "values in self.state": sum(len(kept) for kept in optimizer.state.values()),
-        "gradients are recorded after the step": recorded,
+        "recording is on again after the step": recorded,
     }
 
 
-PLACE = ("p is where it was in memory", "the model's p is the optimizer's")
-REST = ("which require a gradient", "a frozen parameter that has a gradient moves as p does",
-        "gradients stay off after a step within no_grad", "parameters that self.state knows",
-        "gradients", "p.grad is the tensor that it was", "every bit of the gradients is as it was",
+PLACE = ("p is still in the same memory", "the optimizer still holds the model's p")
+REST = ("which of p, idle and frozen require a gradient", "a frozen parameter with a gradient moves, too",
+        "recording is still off after a step inside no_grad", "parameters in self.state",
+        "gradients", "p.grad is still the same tensor", "the gradients are unchanged, to the last bit",
         "p requires a gradient and is a leaf", "the group's lr",
-        "the other parameter has a gradient", "values in self.state", "gradients are recorded after the step")  # fmt: skip
+        "idle has a gradient", "values in self.state", "recording is on again after the step")  # fmt: skip
 rates = any_of(0.25, 0.1, 0.003, 1.5)
 
 
@@ -121,7 +121,7 @@ exercise.requirement(
         given([x], [[gx]], one, lr=0.25, says="a step with lr = 0.25 from p = (1, 2), with the gradient (4, -2)"),
         given([y], [[gy], [-gy]], one, lr=0.25, says="two steps with lr = 0.25 from p = 3, with the gradients 8 and -8"),
         given([torch.tensor(3.0)], [[torch.tensor(8.0)]], one, lr=0.25,
-              says="a step with lr = 0.25 of a parameter without dimensions from 3, with the gradient 8"),
+              says="a step with lr = 0.25 from p = 3, a 0-dimensional tensor, with the gradient 8"),
     ],
     edges={
         "a gradient of zero": given([x], [[torch.zeros(2)], [gx]], one),
@@ -137,7 +137,7 @@ exercise.requirement(
 )
 two = [([0], {"lr": 0.25}), ([1], {})]
 exercise.requirement(
-    "all groups move, each with the lr that it has now",
+    "the parameters of every group move, each with its group's current lr",
     points=0.5,
     probe=steps,
     visible=[
@@ -152,15 +152,15 @@ exercise.requirement(
         "two parameters in a group": given([x, x, y], [[gx, -gx, gy]] * 2, [([0, 2], {"lr": 0.25}), ([1], {})], 0.125),
     },
     domain=runs(parameters=3, least=2, later=True),
-    hint="Two loops: over the groups, and over each group's parameters. lr belongs to the group, and may change.",
+    hint="Loop over the groups, and within each over its parameters. lr belongs to the group and may change.",
 )  # fmt: skip
 exercise.requirement(
-    "a parameter without a gradient is left alone, and the others move",
+    "a parameter without a gradient is skipped, and the others still move",
     points=0.5,
     probe=steps,
     visible=[
         given([x, y, x], [[None, gy, gx]], [([0, 1], {}), ([2], {})], lr=0.25,
-              says="a step with lr = 0.25 of three parameters, two in a group and one in another; the first has no gradient"),
+              says="a step with lr = 0.25 and three parameters, two in one group and one in another; the first has no gradient"),
         given([y], [[gy], [None], [gy]], one, lr=0.25, says="three steps from p = 3; its gradient is 8, then None, then 8"),
     ],
     edges={
@@ -188,51 +188,51 @@ exercise.requirement(
     visible=visible,
     edges=edges,
     domain=looks(),
-    hint="p itself has to change, in place. An assignment to `p` or to `p.data` puts another tensor there.",
+    hint="Change p itself, in place. An assignment to `p` only renames a tensor, and one to `p.data` gives p new memory.",
 )
 exercise.requirement(
-    "nothing else changes: not the gradient, and nothing is kept in self.state",
+    "nothing else changes: the gradient is the same as before, and self.state stays empty",
     points=0.25,
     probe=look,
     rules=dict.fromkeys(PLACE, "ignored"),
     visible=visible,
     edges=edges,
     domain=looks(),
-    hint="Read p.grad and the group's settings, change p, and leave everything else as it was.",
+    hint="Read p.grad and the group's lr, change p, and leave everything else unchanged.",
 )
 
 move = 'p -= group["lr"] * p.grad'
 exercise.mistake("The gradient points uphill: subtract it.", "p -= → p +=")
-exercise.mistake("The gradient is multiplied by the learning rate.", 'group["lr"] * p.grad → p.grad')
-exercise.mistake("Only the sign of the gradient is used; its size counts too.", '* p.grad → * p.grad.sign()')
-exercise.mistake("The gradient's length counts too: it isn't normalized.", "* p.grad → * p.grad / p.grad.norm()")
-exercise.mistake("Add the step to the parameter; you replaced the parameter with it.", f'{move} → p.copy_(-group["lr"] * p.grad)')
-exercise.mistake("Your code shrinks p in proportion to itself; the step doesn't depend on p.", "* p.grad → * p * p.grad")
-exercise.mistake("Each group has its own learning rate, and it may change.", 'group["lr"] → self.defaults["lr"]')
-exercise.mistake("Each group has its own learning rate, not only the first.", 'group["lr"] → self.param_groups[0]["lr"]')
-exercise.mistake("lr may change between steps: read the group's again in each step.",
+exercise.mistake("Multiply the gradient by the learning rate.", 'group["lr"] * p.grad → p.grad')
+exercise.mistake("You used only the sign of the gradient; its size matters, too.", '* p.grad → * p.grad.sign()')
+exercise.mistake("Don't normalize the gradient: its length matters.", "* p.grad → * p.grad / p.grad.norm()")
+exercise.mistake("You replaced the parameter with the step; add the step to it.", f'{move} → p.copy_(-group["lr"] * p.grad)')
+exercise.mistake("Your step is proportional to p; it should depend only on lr and the gradient.", "* p.grad → * p * p.grad")
+exercise.mistake("Use the group's current learning rate, not the optimizer's default.", 'group["lr"] → self.defaults["lr"]')
+exercise.mistake("Each group has its own learning rate; you used the first group's for all.", 'group["lr"] → self.param_groups[0]["lr"]')
+exercise.mistake("lr may change between steps: read it from the group in every step.",
                  'group["lr"] → group.setdefault("initial_lr", group["lr"])')  # fmt: skip
-exercise.mistake("Only the first group has moved.", "in self.param_groups → in self.param_groups[:1]")
-exercise.mistake("Only the first parameter of each group has moved.", 'in group["params"] → in group["params"][:1]')
-exercise.mistake("PyTorch records what you do to a parameter, and refuses to change one in place.",
+exercise.mistake("Only the parameters of the first group move: go through all groups.", "in self.param_groups → in self.param_groups[:1]")
+exercise.mistake("Only the first parameter of each group moves: go through all parameters.", 'in group["params"] → in group["params"][:1]')
+exercise.mistake("PyTorch refuses to change a parameter in place while it records operations: switch recording off.",
                  "with torch.no_grad(): → if True:")  # fmt: skip
-exercise.mistake("Your code makes a new tensor and calls it p: the model's parameter hasn't moved.",
+exercise.mistake("Your code creates a new tensor and names it p, so the model's parameter doesn't move.",
                  f'{move} → p = p - group["lr"] * p.grad')  # fmt: skip
-exercise.mistake("A parameter may have no gradient: p.grad is None then.", "if p.grad is not None: → if True:")
-exercise.mistake("After a parameter without a gradient the others still have to move.",
+exercise.mistake("A parameter may have no gradient; then p.grad is None.", "if p.grad is not None: → if True:")
+exercise.mistake("Don't return at a parameter without a gradient: the others still have to move.",
                  "if p.grad is not None: → if p.grad is None:\n                        return\n                    else:")  # fmt: skip
-exercise.mistake("After a parameter without a gradient the rest of its group still has to move.",
+exercise.mistake("Don't leave the loop at a parameter without a gradient: the rest of its group still has to move.",
                  "if p.grad is not None: → if p.grad is None:\n                        break\n                    else:")  # fmt: skip
-exercise.mistake("Don't change p.grad: lr · p.grad is a new tensor.", '-= group["lr"] * p.grad → -= p.grad.mul_(group["lr"])')
+exercise.mistake("Don't change p.grad: your code multiplies it in place.", '-= group["lr"] * p.grad → -= p.grad.mul_(group["lr"])')
 exercise.mistake("The gradient is still needed: don't clear it here.", f"{move} → {move}; p.grad = None")
 exercise.mistake("The gradient is still needed: don't set it to zero here.", f"{move} → {move}; p.grad.zero_()")
-exercise.mistake("A new tensor in p.data means new memory. Change the numbers that are there.", 'p -= → p.data = p.data -')
-exercise.mistake("The optimizer holds the model's own tensor; you replaced it with another.",
+exercise.mistake("An assignment to p.data gives the parameter new memory; change the parameter in place.", 'p -= → p.data = p.data -')
+exercise.mistake("You put a new tensor into the group, but the model still uses the old one: change the old one.",
                  'for p in group["params"]: → for i, p in enumerate(group["params"]):',
                  f'{move} → group["params"][i] = torch.nn.Parameter(p - group["lr"] * p.grad)')  # fmt: skip
-exercise.mistake("That switches gradients off for all the code that follows.", "with torch.no_grad(): → torch.set_grad_enabled(False)\n        if True:")
+exercise.mistake("Your code switches recording off for all the code that follows: switch it off only inside step().", "with torch.no_grad(): → torch.set_grad_enabled(False)\n        if True:")
 exercise.mistake("SGD has nothing to remember: leave self.state empty.", f'{move} → self.state[p]["old"] = p.clone(); {move}')
-exercise.mistake("The parameter has to require a gradient in the next forward pass, too.",
+exercise.mistake("The parameter must still require a gradient after the step.",
                  "with torch.no_grad(): → if True:", f"{move} → p.requires_grad_(False); {move}")  # fmt: skip
 
 # %% wrong: the rates of the beginning
@@ -249,7 +249,7 @@ class SGD(torch.optim.Optimizer):
                     p -= lr * p.grad
 
 # %% wrong: the groups of the beginning
-# unseen: a group that is added later is for the hidden inputs to find
+# unseen: only hidden inputs add a group later
 class SGD(torch.optim.Optimizer):
     def __init__(self, params, lr=1e-3):
         super().__init__(params, defaults={"lr": lr})
@@ -314,7 +314,7 @@ class SGD(torch.optim.Optimizer):
                     p -= group["lr"] * p.grad
 
 # %% wrong: the flat "view" of a parameter may be a copy (from the statement)
-# unseen: a parameter that isn't contiguous is for the hidden inputs to find
+# unseen: only hidden inputs have a non-contiguous parameter
 class SGD(torch.optim.Optimizer):
     def __init__(self, params: Iterable[Any], lr: float = 1e-3) -> None:
         super().__init__(params, defaults={"lr": lr})

@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("The optimizer's FLOPs in a step, divided by 6 · parameters · tokens.")
+exercise = Exercise("Count the optimizer's FLOPs in a step, and those of the two passes. Which of the two depend on the number of tokens?")
 
 size, counts = st.integers(1, 300), st.integers(1, 10**7)
 square, matrix, vector = size.map(lambda n: (n, n)), st.tuples(size, size), st.tuples(size)
@@ -20,7 +20,7 @@ def models(shape):
 
 layer = [(4_096, 4_096), (4_096, 1_024), (4_096, 14_336), (14_336, 4_096), (4_096,), (4_096,)]
 exercise.requirement(
-    '"AdamW": 15 FLOPs for each parameter, divided by the FLOPs of the two passes',
+    '"AdamW": 15 FLOPs for each element, divided by the FLOPs of the two passes',
     points=0.5,
     rules=but("Muon"),
     visible=[given([(30, 20), (15,)], 64), given([(7, 5)], 1)],
@@ -31,10 +31,10 @@ exercise.requirement(
         "equal shapes": given([(4, 3), (4, 3)], 5),
     },
     domain=models(matrix | vector),
-    hint="The passes take 6 FLOPs for each parameter and each token; AdamW's work doesn't depend on the tokens.",
+    hint="The two passes process every token. How often does the optimizer run in a step?",
 )
 exercise.requirement(
-    '"Muon": five iterations of three products each, for a matrix with no more rows than columns',
+    '"Muon": five iterations of three matrix products each, for a matrix with no more rows than columns',
     points=0.5,
     rules=but("AdamW"),
     visible=[given([(6, 6)], 10), given([(3, 5), (2, 9)], 2), given([(3, 5), (3, 5), (2, 9)], 2)],
@@ -45,19 +45,19 @@ exercise.requirement(
         "equal shapes": given([(3, 3), (3, 3)], 2),
     },
     domain=models(wide),
-    hint="X is n × m, A and AA are n × n: how many FLOPs does each of the three products take?",
+    hint="Write down the shapes of X, A and AA for a small matrix. Which two shapes does each product multiply?",
 )
 exercise.requirement(
-    '"Muon": a matrix with more rows than columns takes as many as its transpose',
+    '"Muon": a matrix with more rows than columns takes as many FLOPs as its transpose',
     points=0.5,
     rules=but("AdamW"),
     visible=[given([(5, 3)], 2), given([(9, 2), (4, 2)], 7)],
     edges={"one column": given([(9, 1)], 3), "large": given([(14_336, 4_096)], 2**22)},
     domain=models(wide.map(lambda shape: (shape[1] + 1, shape[0]))),
-    hint="With more rows than columns, X is transposed before the first product.",
+    hint="What shape does X have in the first product if the matrix has more rows than columns?",
 )
 exercise.requirement(
-    '"Muon" leaves vectors to AdamW',
+    '"Muon": each element of a vector takes 15 FLOPs, as with AdamW',
     points=0.5,
     rules=but("AdamW"),
     visible=[given([(8,)], 4), given([(5,), (4, 4), (7,)], 6)],
@@ -67,34 +67,34 @@ exercise.requirement(
         "equal vectors": given([(5,), (5,), (2, 2)], 3),
     },
     domain=models(square | vector),
-    hint="Each number in a vector costs 15 FLOPs, with Muon too.",
+    hint="Which optimizer updates the vectors if Muon updates the matrices?",
 )
 
 passes, products = "passes = 6 * parameters * tokens", "5 * (2 * n * n * m + 2 * n * n * n + 2 * n * n * m)"
 other = 'return {"AdamW": adamw / passes, "Muon": muon / passes}'
-exercise.mistake("The passes work on every token, the optimizer once per step: divide by 6 · parameters · tokens.", f"{passes} → passes = 6 * parameters")
-exercise.mistake("The forward pass alone takes 2 FLOPs per parameter and token; both passes take 6.", f"{passes} → passes = 2 * parameters * tokens")
-exercise.mistake("AdamW takes 15 FLOPs for each parameter, not for each tensor.", "adamw = 15 * parameters → adamw = 15 * len(shapes)")
+exercise.mistake("The two passes process every token, so their FLOPs grow with the number of tokens; yours don't.", f"{passes} → passes = 6 * parameters")
+exercise.mistake("You divided by the FLOPs of the forward pass alone: include the backward pass.", f"{passes} → passes = 2 * parameters * tokens")
+exercise.mistake("AdamW takes 15 FLOPs for each element, not for each tensor.", "adamw = 15 * parameters → adamw = 15 * len(shapes)")
 exercise.mistake("Divide the optimizer's work by that of the passes; your result is the inverse.", "adamw / passes → passes / adamw",
                  "muon / passes → passes / muon")  # fmt: skip
 exercise.mistake("Divide by the work of the forward and backward passes alone, without the optimizer's.",
                  "adamw / passes → adamw / (passes + adamw)", "muon / passes → muon / (passes + muon)")  # fmt: skip
 exercise.mistake("Your result is in FLOPs; divide it by the FLOPs of the passes.", "adamw / passes → adamw", "muon / passes → muon")
-exercise.mistake("There are five iterations.", f"{products} → (4 * n * n * m + 2 * n * n * n)")
-exercise.mistake("Each multiply-add of a product is two FLOPs.",
+exercise.mistake("You counted a single iteration; there are five.", f"{products} → (4 * n * n * m + 2 * n * n * n)")
+exercise.mistake("A multiply-add is two FLOPs.",
                  f"{products} → 5 * (2 * n * n * m + n * n * n)")  # fmt: skip
-exercise.mistake("Each iteration has a third product: the bracket times X.", f"{products} → 5 * (2 * n * n * m + 2 * n * n * n)")
-exercise.mistake("Each iteration also squares A.", f"{products} → 5 * (4 * n * n * m)")
-exercise.mistake("30 · n per parameter holds for square matrices only: A is n × n, so AA takes 2 · n³ FLOPs.", f"{products} → 5 * 6 * n * n * m")
-exercise.mistake("A has the *smaller* size on both sides: Muon transposes a matrix with more rows than columns.",
+exercise.mistake("Each iteration has a third matrix product: the sum in parentheses times X.", f"{products} → 5 * (2 * n * n * m + 2 * n * n * n)")
+exercise.mistake("A matrix product is missing: each iteration also computes A times A.", f"{products} → 5 * (4 * n * n * m)")
+exercise.mistake("30 · n FLOPs per parameter is right only for a square matrix. What shape does A have if the matrix isn't square?", f"{products} → 5 * 6 * n * n * m")
+exercise.mistake("Muon transposes a matrix with more rows than columns: what shape does A have then?",
                  "n, m = min(shape), max(shape) → n, m = shape")  # fmt: skip
-exercise.mistake("A has the smaller size on both sides, not the larger one.", "n, m = min(shape), max(shape) → n, m = max(shape), min(shape)")
+exercise.mistake("Your A is too large: Muon transposes a matrix so that A is as small as possible.", "n, m = min(shape), max(shape) → n, m = max(shape), min(shape)")
 exercise.mistake("A matrix is transposed only if it has more rows than columns.", "n, m = min(shape), max(shape) → m, n = shape")
-exercise.mistake("Vectors take work with Muon, too: AdamW updates them.", "muon += 15 * shape[0] → muon += 0")
-exercise.mistake("Muon's matrices don't get AdamW's 15 FLOPs as well: count only their products.",
+exercise.mistake("Count the vectors with Muon, too: AdamW updates them.", "muon += 15 * shape[0] → muon += 0")
+exercise.mistake("Don't add AdamW's 15 FLOPs for Muon's matrices: count only their matrix products.",
                  "muon += 5 * → muon += 15 * n * m + 5 *")  # fmt: skip
-exercise.mistake("A vector isn't a matrix with one row: AdamW takes 15 FLOPs for each of its numbers.", "muon += 15 * shape[0] → muon += 20 * shape[0] + 10")
-exercise.mistake("The passes work on every parameter, vectors included.",
+exercise.mistake("Don't treat a vector as a matrix with one row: AdamW updates it.", "muon += 15 * shape[0] → muon += 20 * shape[0] + 10")
+exercise.mistake("The passes use every parameter, vectors included: count them all.",
                  f"{passes} → passes = 6 * tokens * (sum(math.prod(s) for s in shapes if len(s) == 2) or parameters)")  # fmt: skip
 
 # %% wrong: shapes count once, however many parameters have them

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Which three kinds of numbers take memory before the first activation, and how many of each are there?")
+exercise = Exercise("Which three kinds of tensors take memory besides the activations, and how many numbers are in each kind?")
 
 ALL = ("SGD", "momentum", "AdaGrad", "Lion", "AdamW", "Adafactor")
 size = st.integers(1, 60)
@@ -29,7 +29,7 @@ def full(draw):
 
 llama = [(128_256, 4_096), *[(4_096, 4_096), (4_096, 14_336), (4_096,)] * 32]
 exercise.requirement(
-    '"SGD": the bytes that parameters and gradients leave, at 4 bytes for each number',
+    '"SGD": the bytes left after parameters and gradients, at 4 bytes per number',
     points=0.5,
     rules=but("SGD"),
     visible=[given([(30, 20), (15,)], 20_000), given([(7, 5), (7, 5)], 1_000), given([(30, 20)], 999_999_999)],
@@ -42,10 +42,10 @@ exercise.requirement(
         "a matrix without rows": given([(0, 5), (3,)], 100),
     },
     domain=models(matrix | vector),
-    hint="There are as many gradients as parameters, and each number takes 4 bytes; the rest of the memory is left.",
+    hint="Every parameter has a gradient. How many bytes do the two take together?",
 )
 exercise.requirement(
-    '"momentum", "AdaGrad" and "Lion" also keep one number for each parameter, and "AdamW" two',
+    '"momentum", "AdaGrad" and "Lion" also keep one number per parameter, and "AdamW" keeps two',
     points=0.5,
     rules=but("momentum", "AdaGrad", "Lion", "AdamW"),
     visible=[given([(30, 20), (15,)], 20_000)],
@@ -75,7 +75,7 @@ exercise.requirement(
     domain=models(matrix, 1),
 )
 exercise.requirement(
-    '"Adafactor" keeps one number for each number of a vector',
+    '"Adafactor" keeps one number for each element of a vector',
     points=0.25,
     rules=but("Adafactor"),
     visible=[given([(15,)], 1_000), given([(7,), (7,), (2,)], 1_000)],
@@ -83,7 +83,7 @@ exercise.requirement(
     domain=models(vector, 1),
 )
 exercise.requirement(
-    "if memory is missing, the result is negative: minus the number of missing bytes",
+    "if there isn't enough memory, the result is negative: minus the number of missing bytes",
     points=0.25,
     rules=but("momentum"),
     visible=[given([(7,), (20, 5), (8, 10)], 2_000)],
@@ -94,38 +94,38 @@ exercise.requirement(
         "Llama": given(llama, 24 * 10**9),
     },
     domain=full(),
-    hint="Subtract, even if the result is negative.",
+    hint="The result may be negative: return it unchanged.",
 )
 
-exercise.mistake("Parameters *and* their gradients take memory.", "(2 * parameters + state) → (parameters + state)")
+exercise.mistake("Gradients take memory, too: count them as well as the parameters.", "(2 * parameters + state) → (parameters + state)")
 exercise.mistake("Each number takes 4 bytes in float32.", "memory - 4 * ( → memory - (")
 exercise.mistake("A float32 takes 4 bytes, not 2.", "memory - 4 * ( → memory - 2 * (")
-exercise.mistake("Parameters and gradients stay: the state comes on top of them.", "(2 * parameters + state) → state")
-exercise.mistake("AdamW keeps two numbers for each parameter.", '"AdamW": 2 * parameters → "AdamW": parameters')
-exercise.mistake("Lion keeps one number for each parameter.", '"Lion": parameters → "Lion": 2 * parameters')
-exercise.mistake("Momentum is kept: one number for each parameter.", '"momentum": parameters → "momentum": 0')
-exercise.mistake("AdaGrad keeps its sum: one number for each parameter.", '"AdaGrad": parameters → "AdaGrad": 0')
-exercise.mistake("Momentum is one number for each parameter.", '"momentum": parameters → "momentum": 2 * parameters')
-exercise.mistake("Plain SGD keeps nothing.", '"SGD": 0 → "SGD": parameters')
-exercise.mistake("Adafactor doesn't keep a number for each number of a matrix.", '"Adafactor": factored → "Adafactor": parameters')
-exercise.mistake("Adafactor keeps something too: rows and columns.", '"Adafactor": factored → "Adafactor": 0')
-exercise.mistake("Adafactor keeps a number for each column too.", "sum(sum(shape) for → sum(shape[0] for")
-exercise.mistake("Adafactor keeps a number for each row too.", "sum(sum(shape) for → sum(shape[-1] for")
-exercise.mistake("Rows and columns don't share a number: there are rows + columns.", "sum(sum(shape) for → sum(sum(shape) - (len(shape) == 2) for")
-exercise.mistake("A vector can't be factored: each of its numbers is kept.",
+exercise.mistake("The optimizer state comes on top of parameters and gradients: count all three.", "(2 * parameters + state) → state")
+exercise.mistake("AdamW keeps two numbers for each parameter, not one.", '"AdamW": 2 * parameters → "AdamW": parameters')
+exercise.mistake("Lion keeps one number for each parameter, not two.", '"Lion": parameters → "Lion": 2 * parameters')
+exercise.mistake("Momentum keeps one number for each parameter; you counted none.", '"momentum": parameters → "momentum": 0')
+exercise.mistake("AdaGrad keeps a sum for each parameter; you counted none.", '"AdaGrad": parameters → "AdaGrad": 0')
+exercise.mistake("Momentum keeps one number for each parameter, not two.", '"momentum": parameters → "momentum": 2 * parameters')
+exercise.mistake("Plain SGD keeps no state.", '"SGD": 0 → "SGD": parameters')
+exercise.mistake("Adafactor keeps fewer numbers than a matrix has elements: what does it keep instead?", '"Adafactor": factored → "Adafactor": parameters')
+exercise.mistake("Adafactor keeps state, too: what does it keep of a matrix?", '"Adafactor": factored → "Adafactor": 0')
+exercise.mistake("Adafactor keeps a number for each column, too.", "sum(sum(shape) for → sum(shape[0] for")
+exercise.mistake("Adafactor keeps a number for each row, too.", "sum(sum(shape) for → sum(shape[-1] for")
+exercise.mistake("You counted one number too few for each matrix: rows and columns don't share one.", "sum(sum(shape) for → sum(sum(shape) - (len(shape) == 2) for")
+exercise.mistake("A vector can't be factored, but Adafactor keeps state for it, too.",
                  "sum(sum(shape) for → sum(sum(shape) * (len(shape) == 2) for")  # fmt: skip
-exercise.mistake("A vector isn't a matrix of one column: only its own numbers are kept.",
+exercise.mistake("Don't treat a vector as a matrix with one column: you counted a number too many.",
                  "sum(sum(shape) for → sum(sum(shape) + (len(shape) == 1) for")  # fmt: skip
-exercise.mistake("A vector's numbers are kept once.", "sum(sum(shape) for → sum(sum(shape) * (3 - len(shape)) for")
-exercise.mistake("Equal shapes count each time.", "parameters = sum(math.prod(shape) for shape in shapes) → shapes = set(shapes); parameters = sum(math.prod(shape) for shape in shapes)")
+exercise.mistake("Adafactor keeps one number for each element of a vector, not two.", "sum(sum(shape) for → sum(sum(shape) * (3 - len(shape)) for")
+exercise.mistake("Several tensors may have the same shape: count each of them.", "parameters = sum(math.prod(shape) for shape in shapes) → shapes = set(shapes); parameters = sum(math.prod(shape) for shape in shapes)")
 exercise.mistake("Your result is the memory that's needed; the exercise asks for the memory that's left.", "memory - 4 → 4")
 exercise.mistake("The sign is reversed: missing bytes are negative.",
                  "memory - 4 * (2 * parameters + state) → 4 * (2 * parameters + state) - memory")  # fmt: skip
-exercise.mistake("If it doesn't fit, return by how much, as a negative number.",
+exercise.mistake("If the memory isn't enough, don't return 0: return minus the number of missing bytes.",
                  "memory - 4 * (2 * parameters + state) → max(0, memory - 4 * (2 * parameters + state))")  # fmt: skip
-exercise.mistake("Your result lost its sign: missing bytes are negative.",
+exercise.mistake("Your result has lost its sign: missing bytes are negative.",
                  "memory - 4 * (2 * parameters + state) → abs(memory - 4 * (2 * parameters + state))")  # fmt: skip
-exercise.mistake("Each number in a matrix is a parameter: multiply the sizes.",
+exercise.mistake("Every element of a matrix is a parameter: multiply its sizes, don't add them.",
                  "parameters = sum(math.prod(shape) for → parameters = sum(sum(shape) for")  # fmt: skip
 
 # %% wrong: every shape has two sizes
@@ -182,7 +182,7 @@ def room_left(shapes: Sequence[tuple[int, ...]], memory: int) -> dict[str, int]:
     return {name: memory - 4 * (2 * n + s) for name, s in numbers.items()}
 
 # %% wrong: the sizes are multiplied in float32 (from the statement)
-# unseen: only sizes that float32 rounds show it
+# unseen: only sizes that float32 rounds show the difference
 def room_left(shapes: Sequence[tuple[int, ...]], memory: int) -> dict[str, int]:
     n = int(sum(torch.Tensor(list(shape)).prod() for shape in shapes))
     factored = sum(sum(shape) for shape in shapes)

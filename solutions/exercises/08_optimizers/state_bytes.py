@@ -88,14 +88,14 @@ def optimizers(draw):
 
 
 exercise.requirement(
-    "every tensor that's kept for any parameter counts, whatever its name",
+    "every tensor in the state of any parameter counts, whatever its name",
     points=0.5,
     probe=of_values,
     visible=[
         given({"sum": "float32[2,3]"}, {"sum": "float32[5]"},
-              says="self.state holds float32 tensors of shape [2, 3] and [5], one for each of two parameters"),
+              says="the state has float32 tensors of shapes [2, 3] and [5], one for each of two parameters"),
         given({"m": "float32[4]", "rows": "float32[4]", "v": "float32[7]"},
-              says='self.state holds for one parameter float32 tensors "m" of shape [4], "rows" of [4] and "v" of [7]'),
+              says='the state has three float32 tensors for one parameter: "m" and "rows" of shape [4], and "v" of shape [7]'),
     ],
     edges={
         "a tensor without elements": given({"m": "float32[0]", "n": "float32[3,0]", "v": "float32[2]"}),
@@ -108,16 +108,16 @@ exercise.requirement(
     domain=several(),
 )  # fmt: skip
 exercise.requirement(
-    "each tensor takes the bytes of its own dtype, a counter too",
+    "each tensor is counted at the size of its own dtype, counters included",
     points=0.5,
     probe=of_values,
     visible=[
         given({"step": "float32[]", "exp_avg": "bfloat16[2,3]", "exp_avg_sq": "bfloat16[2,3]"}, parameters="bfloat16",
-              says='self.state holds for one bfloat16 parameter "step", a float32 tensor without dimensions, and two bfloat16 tensors '
+              says='for one bfloat16 parameter the state has "step", a 0-dimensional float32 tensor, and two bfloat16 tensors '
                    "of shape [2, 3]"),
         given({"exp_avg": "float64[]"}, parameters="float64",
-              says="self.state holds for one float64 parameter a float64 tensor without dimensions"),
-        given({"exp_avg": "int64[3]"}, says="self.state holds for one parameter an int64 tensor of [3]"),
+              says="the state has a 0-dimensional float64 tensor for one float64 parameter"),
+        given({"exp_avg": "int64[3]"}, says="the state has an int64 tensor of shape [3] for one parameter"),
     ],
     edges={
         "whole numbers": given({"step": "int64[2]", "exp_avg": "float16[]"}, parameters="float64"),
@@ -135,10 +135,10 @@ exercise.requirement(
     points=0.5,
     probe=of_values,
     visible=[
-        given({"step": 7, "exp_avg": "float32[2,3]"}, says='self.state holds for one parameter the int "step" and a tensor of [2, 3]'),
+        given({"step": 7, "exp_avg": "float32[2,3]"}, says='the state has the int "step" and a tensor of shape [2, 3] for one parameter'),
         given({"exp_avg": "float32[2]", "exp_avg_sq": None, "step": 2.5},
-              says='self.state holds for one parameter a tensor of [2], None, and a float'),
-        given({"step": "seven", "exp_avg": "float32[2]"}, says="self.state holds for one parameter a string and a tensor of [2]"),
+              says='the state has a tensor of shape [2], None, and a float for one parameter'),
+        given({"step": "seven", "exp_avg": "float32[2]"}, says="the state has a string and a tensor of shape [2] for one parameter"),
     ],
     edges={
         "True and False": given({"exp_avg": "float32[2]", "step": True, "exp_avg_sq": False}),
@@ -149,61 +149,61 @@ exercise.requirement(
     hint="Check whether each value is a tensor.",
 )  # fmt: skip
 exercise.requirement(
-    "parameters and gradients don't count, and an optimizer that keeps nothing has 0",
+    "parameters and gradients don't count; an optimizer without state has 0 bytes",
     points=0.5,
     probe=of_pytorchs,
     visible=[
-        given("AdamW", {}, [(2, 3), (5,)], says="torch.optim.AdamW after a step, with parameters of [2, 3] and [5]"),
-        given("SGD", {}, [(2, 3)], says="torch.optim.SGD after a step, with a parameter of [2, 3]"),
-        given("AdamW", {}, [(2, 3)], 0, says="torch.optim.AdamW before its first step, with a parameter of [2, 3]"),
+        given("AdamW", {}, [(2, 3), (5,)], says="torch.optim.AdamW after a step, with parameters of shapes [2, 3] and [5]"),
+        given("SGD", {}, [(2, 3)], says="torch.optim.SGD after a step, with a parameter of shape [2, 3]"),
+        given("AdamW", {}, [(2, 3)], 0, says="torch.optim.AdamW before its first step, with a parameter of shape [2, 3]"),
     ],
     edges={
         "in bfloat16": given("AdamW", {}, [(2, 3), (5,)], 2, torch.bfloat16),
         "a parameter that never had a gradient": given("AdamW", {}, [(2, 3), (5,)], 1, None, [1]),
         "no parameter had one": given("AdamW", {}, [(2, 3)], 1, None, [0]),
         "rows and columns": given("Adafactor", {}, [(4, 6), (5,)]),
-        "three averages": given("Adam", {"amsgrad": True}, [(4, 6)]),
+        "three moments": given("Adam", {"amsgrad": True}, [(4, 6)]),
         "momentum": given("SGD", {"momentum": 0.9}, [(2, 3), (5,)], 1, None, [1]),
     },
     domain=optimizers(),
-    hint="An optimizer keeps everything in optimizer.state, and nothing anywhere else.",
+    hint="Everything that counts is in optimizer.state.",
 )
 
 size = "value.numel() * value.element_size()"
 test = "if isinstance(value, Tensor)"
-exercise.mistake("Your code counts elements; each of them takes several bytes.", f"{size} → value.numel()")
-exercise.mistake("Not every element takes 4 bytes: ask the tensor.", "value.element_size() → 4")
-exercise.mistake("Elements of the state needn't have the parameter's dtype.", "value.element_size() → parameter.element_size()",
+exercise.mistake("Your code counts elements; return the bytes that they take.", f"{size} → value.numel()")
+exercise.mistake("Not every element takes 4 bytes: that depends on the tensor's dtype.", "value.element_size() → 4")
+exercise.mistake("A tensor in the state may have another dtype than its parameter: use the tensor's own.", "value.element_size() → parameter.element_size()",
                  "for kept in optimizer.state.values() → for parameter, kept in optimizer.state.items()")  # fmt: skip
-exercise.mistake("A tensor without dimensions is a tensor too: it holds one number.", f"{test} → {test} and value.dim() > 0")
-exercise.mistake("Counters count too.", "for value in kept.values() → for name, value in kept.items()", f'{test} → {test} and name != "step"')
-exercise.mistake("Tensors of every dtype count, integers too.", f"{test} → {test} and value.is_floating_point()")
-exercise.mistake("Some values aren't tensors; they don't count.", f"{test} → if True")
-exercise.mistake("Only tensors count: plain numbers take none of the tensors' memory.",
+exercise.mistake("A 0-dimensional tensor counts, too: it holds one number.", f"{test} → {test} and value.dim() > 0")
+exercise.mistake("The step counters count, too.", "for value in kept.values() → for name, value in kept.items()", f'{test} → {test} and name != "step"')
+exercise.mistake("Tensors of every dtype count, including integers.", f"{test} → {test} and value.is_floating_point()")
+exercise.mistake("Some values in the state aren't tensors: skip them.", f"{test} → if True")
+exercise.mistake("Only tensors count: skip plain numbers.",
                  f"{test} → if isinstance(value, (Tensor, int, float))", f"{size} → {size} if isinstance(value, Tensor) else 4")  # fmt: skip
 exercise.mistake("A string doesn't count: only tensors do.",
                  f"{test} → if isinstance(value, (Tensor, str))", f"{size} → {size} if isinstance(value, Tensor) else len(value)")  # fmt: skip
 exercise.mistake("None doesn't count: it isn't a tensor.", f"{test} → if not isinstance(value, (int, float, str))")
-exercise.mistake("The parameters themselves don't belong to the optimizer.",
+exercise.mistake("Don't count the parameters: they aren't part of the optimizer state.",
                  'return sum( → return sum(p.nbytes for g in optimizer.param_groups for p in g["params"]) + sum(')  # fmt: skip
-exercise.mistake("Neither the parameters nor their gradients belong to the optimizer.",
+exercise.mistake("Don't count parameters or gradients: neither is part of the optimizer state.",
                  'return sum( → return sum(2 * p.nbytes for g in optimizer.param_groups for p in g["params"]) + sum(')  # fmt: skip
-exercise.mistake("Your result counts only the first parameter's state.",
+exercise.mistake("Your code counts only the first parameter's state: include all of them.",
                  "in optimizer.state.values() → in list(optimizer.state.values())[:1]")  # fmt: skip
-exercise.mistake("Tensors of any name count.", "for value in kept.values() → for name, value in kept.items()",
+exercise.mistake("Count every tensor, whatever its name.", "for value in kept.values() → for name, value in kept.items()",
                  f'{test} → {test} and name in ("step", "exp_avg", "exp_avg_sq")')  # fmt: skip
 exercise.mistake("Your code counts tensors; the exercise asks for their bytes.", f"{size} → 1")
-exercise.mistake("Your result is in bits; a byte has eight.", f"{size} → 8 * {size}")
-exercise.mistake("Tensors of equal size each count.", "return sum( → return sum({", f"{test} → {test}\n    }}")
-exercise.mistake("Your result is the size of the Python object; the tensor's numbers are stored elsewhere.", f"{size} → value.__sizeof__()")
+exercise.mistake("Your result is in bits; return bytes.", f"{size} → 8 * {size}")
+exercise.mistake("Several tensors may have the same size: count each of them.", "return sum( → return sum({", f"{test} → {test}\n    }}")
+exercise.mistake("Your result is the size of the Python object; the tensor's elements are stored elsewhere.", f"{size} → value.__sizeof__()")
 
 # %% mistake: twice the parameters
-# says: Ask the optimizer what it keeps: not every optimizer keeps two averages.
+# says: Not every optimizer keeps two moments: count what this one actually keeps.
 def state_bytes(optimizer):
     return sum(8 * p.numel() for group in optimizer.param_groups for p in group['params'])
 
 # %% mistake: nothing kept is no maximum
-# says: An optimizer may keep nothing at all.
+# says: An optimizer may have no state at all.
 def state_bytes(optimizer):
     import functools
     return functools.reduce(
@@ -217,7 +217,7 @@ def state_bytes(optimizer):
     return sum(kept[n].nbytes for kept in optimizer.state.values() for n in names if isinstance(kept.get(n), Tensor))
 
 # %% wrong: no Parameter
-# unseen: a Parameter in the state is for the hidden inputs to find
+# unseen: only hidden inputs have a Parameter in the state
 def state_bytes(optimizer):
     return sum(v.nbytes for kept in optimizer.state.values() for v in kept.values() if type(v) is Tensor)
 
@@ -242,7 +242,7 @@ def state_bytes(optimizer):
     return 0
 
 # %% wrong: only torch.Tensor itself is a tensor (from the statement)
-# unseen: a Parameter in the state is for the hidden inputs to find
+# unseen: only hidden inputs have a Parameter in the state
 def state_bytes(optimizer: torch.optim.Optimizer) -> int:
     return sum(
         value.numel() * value.element_size()

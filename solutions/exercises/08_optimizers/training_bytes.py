@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("Count numbers first, tensor by tensor, and bytes last.")
+exercise = Exercise("Count the numbers in each tensor first, and convert to bytes last.")
 
 size, count = st.integers(1, 60), st.integers(0, 5)
 
@@ -14,7 +14,7 @@ def but(*names):
 
 
 exercise.requirement(
-    "parameters and gradients: the layers and the head, 4 bytes for each number",
+    "parameters and gradients of the layers and the head, at 4 bytes per number",
     points=0.5,
     rules=but("parameters", "gradients"),
     visible=[given(2, 4, 2, 1), given(7, 5, 3, 2, 4)],
@@ -26,10 +26,10 @@ exercise.requirement(
         "in more digits than float32 has": given(3, 4_099, 2, 1),
     },
     domain=st.builds(given, size, size, count, count, count),
-    hint="A layer has width · width numbers, the head has width; a gradient is as large as its parameter.",
+    hint="Which shapes do the weights of a layer and of the head have? A gradient has the shape of its parameter.",
 )
 exercise.requirement(
-    "optimizer state: `moments` numbers of 4 bytes for each parameter, and no counter unless one is given",
+    "optimizer state: `moments` numbers per parameter, at 4 bytes each, and no counter unless one is given",
     points=0.75,
     rules=but("optimizer state"),
     visible=[given(2, 4, 2, 1), given(7, 5, 3, 3, 0)],
@@ -41,24 +41,24 @@ exercise.requirement(
         "in more digits than float32 has": given(3, 4_099, 2, 1),
     },
     domain=st.builds(given, size, size, count, count) | st.builds(given, size, size, count, count, st.just(0)),
-    hint="`moments` numbers for each parameter, the head's included.",
+    hint="The optimizer keeps state for the head's parameters, too.",
 )
 exercise.requirement(
-    "counter is in bytes, and kept for each parameter tensor",
+    "optimizer state: `counter` bytes for each parameter tensor",
     points=0.5,
     rules=but("optimizer state"),
     visible=[given(7, 5, 3, 2, 4), given(2, 4, 2, 1, 8), given(7, 5, 3, 0, 4)],
     edges={
         "the head alone": given(3, 4, 0, 2, 4),
-        "no averages, and a counter": given(2, 4, 2, 0, 4),
+        "no moments, but a counter": given(2, 4, 2, 0, 4),
         "a counter of one byte": given(2, 4, 2, 1, 1),
         "many layers": given(2, 4, 50, 2, 4),
     },
     domain=st.builds(given, size, size, count, count, st.integers(1, 8)),
-    hint="How many parameter tensors does the chain have? The head is one too.",
+    hint="How many parameter tensors does the chain have, including the head?",
 )
 exercise.requirement(
-    "activations: what the layers, the head and the loss keep for the backward pass; data doesn't count",
+    "activations: everything that the layers, the head and the loss keep for the backward pass, except data",
     points=1.25,
     rules=but("activations"),
     visible=[given(2, 4, 2, 1), given(7, 5, 3, 2, 4), given(1, 4, 0, 1)],
@@ -71,39 +71,39 @@ exercise.requirement(
         "in more digits than float32 has": given(4_099, 4_098, 1, 1),
     },
     domain=st.builds(given, size, size, count, count, count),
-    hint="Go through the operations of the forward pass: which of its inputs does the gradient of each need?",
+    hint="Go through the operations of the forward pass. Which of its inputs does each one need again in the backward pass?",
 )
 
 inner = "4 * (batch * width * layers + batch)"
-exercise.mistake("The head is a tensor of its own: it has parameters too.", "layers * width * width + width → layers * width * width")
-exercise.mistake("The head is width × 1.", "width * width + width → width * width + width * width")
-exercise.mistake("There are no biases here.", "width * width + width → width * (width + 1) + width + 1")
-exercise.mistake("There are `layers` layers, and the head.", "layers * width * width + width → (layers + 1) * width * width + width")
+exercise.mistake("The head has parameters, too: count them.", "layers * width * width + width → layers * width * width")
+exercise.mistake("The head has only one output: its weights aren't width × width.", "width * width + width → width * width + width * width")
+exercise.mistake("Don't count biases: this chain has none.", "width * width + width → width * (width + 1) + width + 1")
+exercise.mistake("You counted one layer too many: the head is smaller than a layer.", "layers * width * width + width → (layers + 1) * width * width + width")
 exercise.mistake("Your result counts numbers; in float32 each takes 4 bytes.", '"parameters": 4 * → "parameters":', '"gradients": 4 * → "gradients":',
                  "4 * moments → moments", f"{inner} → batch * width * layers + batch")  # fmt: skip
-exercise.mistake("A gradient is as large as its parameter.", '"gradients": 4 * numbers → "gradients": 4 * batch * numbers')
-exercise.mistake("The head has a gradient too.", '"gradients": 4 * numbers → "gradients": 4 * (numbers - width)')
+exercise.mistake("A gradient is as large as its parameter, whatever the batch size.", '"gradients": 4 * numbers → "gradients": 4 * batch * numbers')
+exercise.mistake("The head has a gradient, too.", '"gradients": 4 * numbers → "gradients": 4 * (numbers - width)')
 exercise.mistake("The optimizer keeps `moments` numbers for each parameter, not always two.", "4 * moments * numbers → 8 * numbers")
 exercise.mistake("Each of the `moments` numbers takes 4 bytes.", "4 * moments * numbers → moments * numbers")
-exercise.mistake("Parameters aren't state: they're counted already.", "4 * moments * numbers → 4 * (moments + 1) * numbers")
-exercise.mistake("The head has state too.", "4 * moments * numbers → 4 * moments * (numbers - width)")
-exercise.mistake("Without a counter there are no bytes for it.", "counter * tensors → (counter or 4) * tensors")
-exercise.mistake("There's a counter for each tensor; you counted none.", " + counter * tensors → ")
-exercise.mistake("There is a counter for each tensor, not one in all.", "counter * tensors → counter")
-exercise.mistake("The head is a tensor too, with a counter of its own.", "tensors = layers + 1 → tensors = layers")
-exercise.mistake("There is a counter for each tensor, not for each of its numbers.", "counter * tensors → counter * numbers")
-exercise.mistake("`counter` is in bytes already.", "counter * tensors → 4 * counter * tensors")
-exercise.mistake("A counter is kept for a tensor, not for each of its averages.", "counter * tensors → counter * moments * tensors")
-exercise.mistake("The loss keeps something too.", f"{inner} → 4 * batch * width * layers")
-exercise.mistake("The input is data here, and not counted.", f"{inner} → 4 * (batch * width * (layers + 1) + batch)")
-exercise.mistake("The input is data, and not counted; but the loss keeps something.", f"{inner} → 4 * batch * width * (layers + 1)")
-exercise.mistake("Input and targets are data, and not counted.", f"{inner} → 4 * (batch * width * (layers + 1) + 2 * batch)")
-exercise.mistake("The targets are data: the loss keeps only the errors.", f"{inner} → 4 * (batch * width * layers + 2 * batch)")
-exercise.mistake("The input of the head is kept as well.", f"{inner} → 4 * (batch * width * (layers - 1) + batch)")
-exercise.mistake("The loss keeps a number for each row of the batch.", f"{inner} → 4 * (batch * width * layers + 1)")
-exercise.mistake("The loss itself is a result; nothing keeps it for the backward pass.", f"{inner} → 4 * (batch * width * layers + batch + 1)")
-exercise.mistake("A linear layer keeps its input; its output is the next one's.", f"{inner} → 4 * (2 * batch * width * layers + batch)")
-exercise.mistake("Activations grow with the batch.", f"{inner} → 4 * (width * layers + 1)")
+exercise.mistake("Don't count the parameters as optimizer state: they have their own entry.", "4 * moments * numbers → 4 * (moments + 1) * numbers")
+exercise.mistake("The optimizer keeps state for the head, too.", "4 * moments * numbers → 4 * moments * (numbers - width)")
+exercise.mistake("If `counter` is 0, add no bytes for counters.", "counter * tensors → (counter or 4) * tensors")
+exercise.mistake("The counters are missing: there's one for each parameter tensor.", " + counter * tensors → ")
+exercise.mistake("There's a counter for each parameter tensor; you counted only one.", "counter * tensors → counter")
+exercise.mistake("The head is a parameter tensor, too, with its own counter.", "tensors = layers + 1 → tensors = layers")
+exercise.mistake("There's one counter for each parameter tensor, not for each of its elements.", "counter * tensors → counter * numbers")
+exercise.mistake("`counter` is already in bytes.", "counter * tensors → 4 * counter * tensors")
+exercise.mistake("There's one counter for each parameter tensor, not for each of its moments.", "counter * tensors → counter * moments * tensors")
+exercise.mistake("The loss keeps something for its backward pass, too.", f"{inner} → 4 * batch * width * layers")
+exercise.mistake("Don't count the input: it's data.", f"{inner} → 4 * (batch * width * (layers + 1) + batch)")
+exercise.mistake("Don't count the input, which is data. But do count what the loss keeps.", f"{inner} → 4 * batch * width * (layers + 1)")
+exercise.mistake("Don't count the input and the targets: both are data.", f"{inner} → 4 * (batch * width * (layers + 1) + 2 * batch)")
+exercise.mistake("Don't count the targets: they're data.", f"{inner} → 4 * (batch * width * layers + 2 * batch)")
+exercise.mistake("The head keeps its input, too.", f"{inner} → 4 * (batch * width * (layers - 1) + batch)")
+exercise.mistake("The loss keeps more than one number: its derivative depends on the whole batch.", f"{inner} → 4 * (batch * width * layers + 1)")
+exercise.mistake("Don't count the value of the loss: the backward pass doesn't need it.", f"{inner} → 4 * (batch * width * layers + batch + 1)")
+exercise.mistake("You counted activations twice: a layer's output is the next layer's input.", f"{inner} → 4 * (2 * batch * width * layers + batch)")
+exercise.mistake("Activations grow with the batch size: it's missing from your result.", f"{inner} → 4 * (width * layers + 1)")
 
 # %% wrong: the head's input is always kept
 def training_bytes(batch, width, layers, moments, counter=0):
@@ -138,7 +138,7 @@ def training_bytes(
     }
 
 # %% wrong: bytes by way of float32 (from the statement)
-# unseen: only sizes that float32 rounds show it
+# unseen: only sizes that float32 rounds show the difference
 def training_bytes(
     batch: int, width: int, layers: int, moments: int, counter: int = 0
 ) -> dict[str, int]:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Divide all gradients, remember whether all are finite, then decide; keep count.")
+exercise = Exercise("First divide and check all gradients, then decide whether to step. Which numbers does the next call need?")
 
 
 def scaled(student, value, factor, overflows=0):
@@ -25,10 +25,10 @@ def scaled(student, value, factor, overflows=0):
     if tensor and result.requires_grad:
         result.sum().backward()
     return {
-        "it is a tensor": tensor,
+        "the result is a tensor": tensor,
         "the scaled loss": result.detach().clone() if tensor else result,
-        "the gradient that it sends back to the loss": start.grad,
-        "the loss itself, afterward": loss.detach().clone(),
+        "the gradient that reaches the original loss": start.grad,
+        "the original loss, afterward": loss.detach().clone(),
     }
 
 
@@ -58,10 +58,10 @@ def story(student, factor, interval, batches):
         "gradients after each good step": gradients,
         "weights after each step": weights,
         "what step returned": returned,
-        "steps of the optimizer so far": counts,
+        "optimizer steps so far": counts,
         "the type of factor": type(scaler.factor).__name__,
-        "factor, at first and after each step": factors,
-        "good_steps, at first and after each step": good,
+        "factor, initially and after each step": factors,
+        "good_steps, initially and after each step": good,
     }
 
 
@@ -91,15 +91,15 @@ def resumed(student, factor, interval, before, after):
     new.load_state_dict(state)
     return {
         "the state is a dict": isinstance(state, dict),
-        "what else than numbers it holds": [kind for kind in held if kind not in ("int", "float")],
-        "factor and good_steps, loaded": [new.factor, new.good_steps],
+        "types in the state other than numbers": [kind for kind in held if kind not in ("int", "float")],
+        "factor and good_steps after loading": [new.factor, new.good_steps],
         "factor and good_steps after each further step": [step(new, fine) for fine in after],
     }
 
 
 DIVIDED = ("gradients after each good step", "weights after each step")
-SKIPPED = ("what step returned", "steps of the optimizer so far")
-ADAPTED = ("the type of factor", "factor, at first and after each step", "good_steps, at first and after each step")
+SKIPPED = ("what step returned", "optimizer steps so far")
+ADAPTED = ("the type of factor", "factor, initially and after each step", "good_steps, initially and after each step")
 
 
 def only(*keys):
@@ -133,12 +133,12 @@ def losses(draw):
 
 
 exercise.requirement(
-    "scale returns the loss times the current factor, as a new tensor that gradients flow through",
+    "scale returns the loss times the current factor, as a new tensor through which gradients flow",
     points=0.5,
     probe=scaled,
     visible=[
         given(torch.tensor(0.5), 1024.0, says="scale(loss) for a loss of 0.5, with the factor 1024"),
-        given(torch.tensor(0.5), 1024.0, 2, says="scale(loss) for a loss of 0.5, after two overflows with a factor of 1024 at first"),
+        given(torch.tensor(0.5), 1024.0, 2, says="scale(loss) for a loss of 0.5, after two overflows, with an initial factor of 1024"),
     ],
     edges={
         "a loss of 0": given(torch.tensor(0.0), 8.0),
@@ -149,10 +149,10 @@ exercise.requirement(
         "no power of two": given(torch.tensor(0.3), 10.0, 1),
     },
     domain=losses(),
-    hint="loss * factor, with the current factor, is part of the graph.",
+    hint="The result has to be part of the graph, and the loss itself must not change.",
 )  # fmt: skip
 exercise.requirement(
-    "step divides the factor out of every gradient there is, and steps with the true gradients",
+    "step divides every gradient by the factor, and the optimizer steps with the true gradients",
     points=1,
     probe=story,
     rules=only(*DIVIDED),
@@ -160,7 +160,7 @@ exercise.requirement(
         given(4.0, 9, [([4.0, 8.0], [4.0, -4.0])],
               says="a step with the factor 4; the scaled gradients are [4, 8] in one group and [4, -4] in another"),
         given(2.0, 9, [(None, [2.0, 4.0])],
-              says="a step with the factor 2; a parameter has no gradient, in another group one has [2, 4]"),
+              says="a step with the factor 2; one parameter has no gradient, and one in another group has [2, 4]"),
     ],
     edges={
         "nothing has a gradient": given(4.0, 9, [(None, None)]),
@@ -172,10 +172,10 @@ exercise.requirement(
         "gradients of 0": given(8.0, 9, [([0.0, 0.0], [0.0, 0.0])]),
     },
     domain=st.builds(given, factors, st.just(9), batches()),
-    hint="Go through the parameters of every group. After the step each .grad holds the true gradient.",
+    hint="Go through the parameters of every group. After the step, each .grad contains the true gradient.",
 )  # fmt: skip
 exercise.requirement(
-    "if any gradient is infinite or NaN, the step is skipped; step returns whether it stepped",
+    "if any gradient is infinite or NaN, the optimizer doesn't step; step returns whether it did",
     points=0.75,
     probe=story,
     rules=only(*SKIPPED),
@@ -196,11 +196,11 @@ exercise.requirement(
         "large ones that cancel": given(1.0, 9, [([3e38, -3e38], [3e38, -3e38])]),
     },
     domain=st.builds(given, any_of(2.0**6, 2.0**16), st.just(9), batches(whole | any_of(3e38, -3e38, 1e-30), 0.4)),
-    hint="Decide after you have looked at every gradient of every group.",
+    hint="Look at every gradient of every group before you decide.",
 )  # fmt: skip
 good, bad = ([2.0, 2.0], [2.0, 2.0]), ([2.0, 2.0], [math.inf, 2.0])
 exercise.requirement(
-    "an overflow halves the factor, growth_interval good steps in a row double it; then counting starts again",
+    "an overflow halves the factor, and growth_interval good steps in a row double it; both restart the count",
     points=1,
     probe=story,
     rules=only(*ADAPTED),
@@ -222,12 +222,12 @@ exercise.requirement(
     hint="good_steps counts the good steps since the factor last changed.",
 )  # fmt: skip
 exercise.requirement(
-    "state_dict returns plain numbers that later steps don't change; any scaler can continue from them, and never changes them",
+    "state_dict returns plain numbers that don't change afterward, and any scaler can load them and continue",
     points=0.75,
     probe=resumed,
     visible=[
-        given(8.0, 3, [True, True], [True, True], says="LossScaler(8.0, 3).state_dict() after two good steps, loaded into "
-              "LossScaler(3.0, 77), which goes on with two good steps, while others load the same state or go on"),
+        given(8.0, 3, [True, True], [True, True], says="LossScaler(8.0, 3).state_dict() after two good steps is loaded into "
+              "LossScaler(3.0, 77), which takes two more; before that, the first scaler takes two more steps, and a third loads the same state"),
     ],
     edges={
         "saved at once": given(8.0, 2, [], [True, True, True]),
@@ -236,88 +236,88 @@ exercise.requirement(
         "growth_interval 1": given(8.0, 1, [True], [True]),
     },
     domain=st.builds(given, factors, intervals, *[st.lists(st.booleans() | st.just(True), max_size=7)] * 2),
-    hint="What would a scaler have to know to go on in the same way? The state must hold that, and keep it.",
+    hint="What does a new scaler need to know to continue in the same way? Later steps must not change a state that was saved.",
 )  # fmt: skip
 
-exercise.mistake("You returned the loss without the factor.", "return loss * self.factor → return loss")
-exercise.mistake("scale has to return a tensor that still belongs to the graph.",
+exercise.mistake("Your scale returns the loss without the factor.", "return loss * self.factor → return loss")
+exercise.mistake("The result of scale has to be part of the graph, so that gradients flow through it.",
                  "return loss * → return loss.item() *")  # fmt: skip
-exercise.mistake("scale has to return a tensor that still belongs to the graph.",
+exercise.mistake("The result of scale has to be part of the graph, so that gradients flow through it.",
                  "return loss * → return loss.detach() *")  # fmt: skip
-exercise.mistake("The loss itself is changed; a later print would show the scaled one.",
+exercise.mistake("Your scale changes the loss itself: return a new tensor.",
                  "return loss * self.factor → loss *= self.factor; return loss")  # fmt: skip
-exercise.mistake("The factor may have changed since the scaler was made: scale with the current one.",
+exercise.mistake("The factor may have changed since the scaler was created: use the current one.",
                  "growth_interval, 0 → growth_interval, 0; self.__dict__[\"first\"] = factor",
                  "return loss * self.factor → return loss * self.first")  # fmt: skip
-exercise.mistake("The loss is divided by the factor; it has to be multiplied.", "return loss * → return loss /")
+exercise.mistake("Your code divides the loss by the factor; multiply instead.", "return loss * → return loss /")
 
 unscaled = "parameter.grad /= self.factor"
-exercise.mistake("The factor is still in the gradients when the optimizer steps.", f"{unscaled} → pass")
-exercise.mistake("Divide by the factor; your code multiplies.", f"{unscaled} → parameter.grad *= self.factor")
-exercise.mistake("Divide by the factor that the loss was scaled with, before you adapt it.",
+exercise.mistake("The gradients are still scaled when the optimizer steps.", f"{unscaled} → pass")
+exercise.mistake("Your code multiplies the gradients by the factor; divide instead.", f"{unscaled} → parameter.grad *= self.factor")
+exercise.mistake("Divide the gradients by the same factor that the loss was multiplied by.",
                  f"{unscaled} → {unscaled} / 2")  # fmt: skip
-exercise.mistake("The optimizer steps before the factor is divided out, with the scaled gradients.",
+exercise.mistake("Your optimizer steps before the factor is divided out.",
                  "optimizer.step() → pass",
                  "finite = True → optimizer.step(); finite = True")  # fmt: skip
-exercise.mistake("The factor is still in the gradients when the optimizer steps.",
+exercise.mistake("The gradients are still scaled when the optimizer steps.",
                  f"{unscaled} → parameter.grad / self.factor")  # fmt: skip
-exercise.mistake("A parameter may have no gradient: leave it out.", "if parameter.grad is not None → if True")
-exercise.mistake("A parameter without a gradient is left as it is, without one.", "if parameter.grad is not None: → "
+exercise.mistake("A parameter may have no gradient: skip it then.", "if parameter.grad is not None → if True")
+exercise.mistake("A parameter without a gradient has to stay without one: don't fill it with zeros.", "if parameter.grad is not None: → "
                  "if parameter.grad is None:\n                    parameter.grad = torch.zeros_like(parameter)\n                if True:")  # fmt: skip
-exercise.mistake("After a good step .grad holds the true gradient: leave it there.",
+exercise.mistake("After a good step, leave the true gradient in .grad: don't clear it.",
                  "optimizer.step() → optimizer.step(); optimizer.zero_grad()")  # fmt: skip
-exercise.mistake("Look at all groups, not only the first.", "optimizer.param_groups → optimizer.param_groups[:1]")
-exercise.mistake("Only the last gradient decides; one that isn't finite is enough, wherever it is.",
+exercise.mistake("Go through all groups, not only the first.", "optimizer.param_groups → optimizer.param_groups[:1]")
+exercise.mistake("In your code only the last gradient decides; skip the step if any of them isn't finite.",
                  "finite = finite and bool → finite = bool")  # fmt: skip
-exercise.mistake("Your code is satisfied if some gradients are finite; all have to be.", ".isfinite().all() → .isfinite().any()")
-exercise.mistake("It steps although a gradient is infinite or NaN.", "if not finite → if False")
-exercise.mistake("NaN isn't finite either: infinity minus infinity may have happened on the way.",
+exercise.mistake("Your code accepts a gradient if some of its elements are finite; all of them have to be.", ".isfinite().all() → .isfinite().any()")
+exercise.mistake("Your optimizer steps although a gradient is infinite or NaN: skip that step.", "if not finite → if False")
+exercise.mistake("NaN isn't finite, either: check for it as well as for infinity.",
                  "bool(parameter.grad.isfinite().all()) → not bool(parameter.grad.isinf().any())")  # fmt: skip
-exercise.mistake("Infinity isn't finite either.",
+exercise.mistake("Infinity isn't finite, either: check for it as well as for NaN.",
                  "bool(parameter.grad.isfinite().all()) → not bool(parameter.grad.isnan().any())")  # fmt: skip
-exercise.mistake("It steps although a gradient is infinite or NaN.",
+exercise.mistake("Your optimizer steps although a gradient is infinite or NaN: skip that step.",
                  f"{unscaled} → {unscaled}; parameter.grad.nan_to_num_(0.0, 0.0, 0.0)")  # fmt: skip
-exercise.mistake("A skipped step is one in which the optimizer doesn't step at all: its own state would change.",
+exercise.mistake("A step with gradients of zero isn't a skipped step: it still changes the optimizer state.",
                  "return False → optimizer.zero_grad(); optimizer.step(); return False")  # fmt: skip
-exercise.mistake("Large gradients are finite although their sum isn't.",
+exercise.mistake("The sum of finite gradients may be infinite: check the gradients themselves.",
                  "bool(parameter.grad.isfinite().all()) → math.isfinite(parameter.grad.abs().sum().item())",
-                 unseen="gradients that large are rare: an edge")  # fmt: skip
+                 unseen="only an edge case has gradients this large")  # fmt: skip
 exercise.mistake("Return whether the optimizer stepped.", "return True → return None", "return False → return None")
 exercise.mistake("Return True if the step took place, False if it was skipped.",
                  "return True → return None", "return False → return True", "return None → return False")  # fmt: skip
 
 grows, shrinks = "self.factor * 2, 0", "self.factor / 2, 0"
-exercise.mistake("Good steps are counted in a row: an overflow restarts the count.",
+exercise.mistake("Only good steps in a row count: an overflow restarts the count.",
                  f"{shrinks} → self.factor / 2, self.good_steps")  # fmt: skip
-exercise.mistake("The factor grows after growth_interval good steps in a row, not after each.",
+exercise.mistake("The factor should double after growth_interval good steps in a row, not after every one.",
                  "self.good_steps == self.growth_interval → self.good_steps")  # fmt: skip
-exercise.mistake("The factor never grows: growth_interval good steps in a row double it.", f"{grows} → self.factor, 0")
-exercise.mistake("The factor never changes.", f"{grows} → self.factor, 0", f"{shrinks} → self.factor, 0")
-exercise.mistake("The factor is halved after an overflow.", f"{shrinks} → self.factor, 0")
-exercise.mistake("An overflow says that the factor is too large: halve it.", f"{shrinks} → self.factor * 2, 0")
-exercise.mistake("When the factor has doubled, counting starts again.", f"{grows} → self.factor * 2, self.good_steps")
-exercise.mistake("The factor doubles one step late: it should double as soon as the count reaches growth_interval.",
+exercise.mistake("Your factor never grows: growth_interval good steps in a row should double it.", f"{grows} → self.factor, 0")
+exercise.mistake("Your factor never changes: which steps halve it, and which double it?", f"{grows} → self.factor, 0", f"{shrinks} → self.factor, 0")
+exercise.mistake("Halve the factor after an overflow.", f"{shrinks} → self.factor, 0")
+exercise.mistake("An overflow means that the factor is too large: halve it.", f"{shrinks} → self.factor * 2, 0")
+exercise.mistake("Restart the count when the factor doubles.", f"{grows} → self.factor * 2, self.good_steps")
+exercise.mistake("Your factor doubles one step too late: it should double as soon as the count reaches growth_interval.",
                  "self.good_steps == self.growth_interval → self.good_steps > self.growth_interval")  # fmt: skip
-exercise.mistake("The factor may fall below 1.", f"{shrinks} → max(self.factor / 2, 1.0), 0")
-exercise.mistake("The factor has no upper limit.", f"{grows} → min(self.factor * 2, 2.0**24), 0",
-                 unseen="factors that large are rare: an edge")  # fmt: skip
-exercise.mistake("factor is a plain float.",
+exercise.mistake("Don't stop at 1: the factor may be smaller.", f"{shrinks} → max(self.factor / 2, 1.0), 0")
+exercise.mistake("Don't limit the factor: it may keep doubling.", f"{grows} → min(self.factor * 2, 2.0**24), 0",
+                 unseen="only an edge case has a factor this large")  # fmt: skip
+exercise.mistake("Keep the factor as a plain float, not as a tensor.",
                  "= factor, growth_interval, 0 → = torch.tensor(factor), growth_interval, 0")  # fmt: skip
 
 whole_state = "return dict(vars(self))"
-exercise.mistake("The state changes after it was taken: it has to keep the numbers of that moment.",
+exercise.mistake("The state that you returned changes with later steps; it has to keep the numbers from when it was saved.",
                  f"{whole_state} → return vars(self)")  # fmt: skip
-exercise.mistake("The scaler keeps using the dictionary that it was given, and changes it.",
+exercise.mistake("Your scaler changes the dictionary that was loaded into it: only read that dictionary.",
                  "vars(self).update(state) → self.__dict__ = state")  # fmt: skip
-exercise.mistake("The count of good steps belongs to the state; continue from it.",
+exercise.mistake("The count of good steps is part of the state: save and restore it.",
                  f'{whole_state} → return {{"factor": self.factor, "growth_interval": self.growth_interval}}')  # fmt: skip
-exercise.mistake("The interval belongs to the state: the new scaler may have another.",
+exercise.mistake("The growth interval is part of the state: save and restore it, too.",
                  f'{whole_state} → return {{"factor": self.factor, "good_steps": self.good_steps}}')  # fmt: skip
-exercise.mistake("The factor belongs to the state.",
+exercise.mistake("The factor is part of the state: save and restore it.",
                  f'{whole_state} → return {{"good_steps": self.good_steps, "growth_interval": self.growth_interval}}')  # fmt: skip
-exercise.mistake("The count of good steps belongs to the state; continue from it.",
+exercise.mistake("The count of good steps is part of the state: save and restore it.",
                  "vars(self).update(state) → vars(self).update(state); self.good_steps = 0")  # fmt: skip
-exercise.mistake("The state holds plain numbers, and nothing else.",
+exercise.mistake("The state should contain plain numbers, and nothing else.",
                  f"{whole_state} → return {{**vars(self), 'factor': torch.tensor(self.factor)}}")  # fmt: skip
 
 # %% wrong: one flag for the scaler's whole life
@@ -414,7 +414,7 @@ class LossScaler:
         self.factor, self.good_steps, self.growth_interval = state["f"], state["g"], state["i"]
 
 # %% wrong: asks whether the norm of all gradients is finite (from the statement)
-# unseen: gradients whose squares overflow are for the hidden inputs to find
+# unseen: only hidden inputs have gradients whose squares overflow
 import torch
 from torch import nn
 

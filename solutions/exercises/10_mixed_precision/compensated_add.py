@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Return two tensors: weight plus all that is owed, rounded, and what is then still owed.")
+exercise = Exercise("By how much should the weight change, and by how much did it really change?")
 
 
 def add(student, weight, lost, update):
@@ -24,11 +24,11 @@ def add(student, weight, lost, update):
         "dtypes": [str(t.dtype) for t in found],
         "shapes": [list(t.shape) for t in found],
         "devices": [t.device.type for t in found],
-        "in the memory of an argument": [t.untyped_storage().data_ptr() in memory for t in found],
+        "shares memory with an argument": [t.untyped_storage().data_ptr() in memory for t in found],
     }
 
 
-NEW = ("dtypes", "shapes", "devices", "in the memory of an argument")
+NEW = ("dtypes", "shapes", "devices", "shares memory with an argument")
 
 
 def only(*keys):
@@ -75,9 +75,9 @@ exercise.requirement(
     visible=[
         case([1.0], [0.0], [0.001]),
         case([1.0], [3 * K], [2 * K],
-             says="compensated_add([1.0], [3/1024], [2/1024]) in bfloat16, whose gaps from 1 to 2 are 8/1024"),
+             says="compensated_add([1.0], [3/1024], [2/1024]) in bfloat16, where neighbors between 1 and 2 are 8/1024 apart"),
         case([1.5], [3 * K], [-9 * K],
-             says="compensated_add([1.5], [3/1024], [-9/1024]) in bfloat16, whose gaps from 1 to 2 are 8/1024"),
+             says="compensated_add([1.5], [3/1024], [-9/1024]) in bfloat16, where neighbors between 1 and 2 are 8/1024 apart"),
         case([1.0, -1.0], [0.0, 0.0], [1e-8, 2e-8], torch.float32),
         case([1.5], [0.0], [4 * K]),
         case([320.0], [0.0], [0.5]),
@@ -101,10 +101,10 @@ exercise.requirement(
     },
     domain=additions(),
     tolerance=0,
-    hint="Three numbers are added here: the weight, the update, and what was lost before.",
+    hint="You add two small numbers to a large one. Does the order matter?",
 )  # fmt: skip
 exercise.requirement(
-    "new_lost is what the rounding lost",
+    "new_lost is what this rounding lost",
     points=0.75,
     probe=add,
     parts=["value"],
@@ -112,9 +112,9 @@ exercise.requirement(
     visible=[
         case([1.0], [0.0], [0.001]),
         case([1.0], [3 * K], [2 * K],
-             says="compensated_add([1.0], [3/1024], [2/1024]) in bfloat16, whose gaps from 1 to 2 are 8/1024"),
+             says="compensated_add([1.0], [3/1024], [2/1024]) in bfloat16, where neighbors between 1 and 2 are 8/1024 apart"),
         case([1.5], [3 * K], [-9 * K],
-             says="compensated_add([1.5], [3/1024], [-9/1024]) in bfloat16, whose gaps from 1 to 2 are 8/1024"),
+             says="compensated_add([1.5], [3/1024], [-9/1024]) in bfloat16, where neighbors between 1 and 2 are 8/1024 apart"),
         case([1.0, -1.0], [0.0, 0.0], [1e-8, 2e-8], torch.float32),
         case([1.5], [0.0], [4 * K]),
         case([320.0], [0.0], [0.5]),
@@ -135,18 +135,18 @@ exercise.requirement(
     },
     domain=additions(),
     tolerance=0,
-    hint="How far did the weight really move? How much of the wanted change is missing?",
+    hint="By how much did the weight really change, and how much of the intended change is missing?",
 )  # fmt: skip
 exercise.requirement(
-    "both are new tensors, with weight's dtype, shape and device; the arguments stay as they are",
+    "both results are new tensors with weight's dtype, shape and device; the arguments are unchanged",
     points=0.75,
     probe=add,
     rules=only(*NEW),
     visible=[
         case([1.0, 1.5], [K, 2 * K], [3 * K, K],
-             says="dtypes, shapes, devices and memory of what comes of three bfloat16 tensors with the shape [2]"),
+             says="dtypes, shapes, devices and memory of the results for three bfloat16 tensors of shape [2]"),
         case(1.0, 3 * K, 2 * K, torch.float16,
-             says="dtypes, shapes, devices and memory of what comes of three float16 tensors without dimensions"),
+             says="dtypes, shapes, devices and memory of the results for three 0-dimensional float16 tensors"),
     ],
     edges={
         "float16": case([1.0], [0.0], [K], torch.float16),
@@ -160,60 +160,60 @@ exercise.requirement(
     domain=additions(),
 )  # fmt: skip
 WANTED, MOVED = "wanted = update + lost", "wanted - (new_weight - weight)"
-exercise.mistake("What was lost is forgotten: it's the wanted change minus the actual change.",
+exercise.mistake("new_lost leaves out what this rounding lost: compare the intended change with the actual one.",
                  f"{MOVED} → torch.zeros_like(lost)")
-exercise.mistake("What was lost is forgotten: it's the wanted change minus the actual change.",
+exercise.mistake("new_lost leaves out what this rounding lost: compare the intended change with the actual one.",
                  f"{WANTED} → wanted = update", f"{MOVED} → lost")
-exercise.mistake("Your code has the wrong sign: new_lost is what is still missing, so that adding it puts things right.",
+exercise.mistake("The sign of new_lost is reversed: adding it next time should make up for what's missing.",
                  f"{MOVED} → (new_weight - weight) - wanted")
-exercise.mistake("Add what was lost before, too: it is part of what this addition owes.",
+exercise.mistake("You didn't use `lost`: what was lost before has to be added now.",
                  f"{WANTED} → wanted = update")
-exercise.mistake("What was lost before is in new_lost, but not in new_weight.",
+exercise.mistake("new_weight leaves out what was lost before: add it there, too.",
                  "return new_weight, → return weight + update,")
-exercise.mistake("Two small numbers that are each rounded away may together be large enough: add them first.",
+exercise.mistake("Two small numbers may each be rounded away although their sum isn't: check the order of your additions.",
                  "new_weight = weight + wanted → new_weight = weight + update + lost")
 exercise.mistake("Add what was lost before; don't subtract it.", f"{WANTED} → wanted = update - lost")
-exercise.mistake("new_lost is what the rounding lost, and not the weight.", f"{MOVED} → new_weight - wanted")
+exercise.mistake("new_lost is only what the rounding lost; yours contains most of the weight.", f"{MOVED} → new_weight - wanted")
 exercise.mistake("Return two tensors, new_weight and new_lost.", f"return new_weight, {MOVED} → return new_weight")
 exercise.mistake("Return two tensors, new_weight and new_lost.",
                  f"return new_weight, {MOVED} → return new_weight.tolist(), ({MOVED}).tolist()")
-exercise.mistake("A weight that moved may owe something, too: it was rounded as well.",
+exercise.mistake("Rounding loses something even if the weight changes: don't set new_lost to 0 there.",
                  f"{MOVED} → torch.where(new_weight == weight, wanted, torch.zeros_like(lost))")
-exercise.mistake("What is owed has a sign: a weight may have moved too far.",
+exercise.mistake("new_lost may be negative: rounding can also change a weight by too much.",
                  f"{MOVED} → (new_weight - weight - wanted).abs()")
-exercise.mistake("The tensor `update` that was passed in has changed: make new tensors.",
+exercise.mistake("Your code changes the argument `update`: create new tensors instead.",
                  f"{WANTED} → wanted = update.add_(lost)")
-exercise.mistake("Your result is in the wrong order: new_weight comes first.",
+exercise.mistake("Your results are in the wrong order: new_weight comes first.",
                  f"return new_weight, {MOVED} → return {MOVED}, new_weight")
-exercise.mistake("new_weight is where the weight is now, not how far it has moved.", f"{MOVED} → wanted - new_weight")
+exercise.mistake("To find what was lost, compare with the change in the weight, not with the new weight itself.", f"{MOVED} → wanted - new_weight")
 
 # %% mistake: lost in float32
-# says: Both results have the dtype of weight: two bytes each is the point of the method.
+# says: Both results should have the dtype of weight: saving memory is the point of the method.
 def compensated_add(weight, lost, update):
     total = weight.double() + lost.double() + update.double()
     new_weight = total.to(weight.dtype)
     return new_weight, (total - new_weight.double()).to(torch.promote_types(weight.dtype, torch.float32) if weight.dtype != torch.float32 else torch.float64)
 
 # %% mistake: the sum stays in float64
-# says: new_weight is to be rounded to its own dtype.
+# says: Round new_weight to the dtype of weight.
 def compensated_add(weight, lost, update):
     return weight.double() + lost.double() + update.double(), torch.zeros_like(lost).double()
 
 # %% mistake: what was lost before is still owed
-# says: What was lost before is no longer owed, because it was added.
+# says: What was lost before has now been added: don't carry it over again.
 def compensated_add(weight, lost, update):
     wanted = update + lost
     new_weight = weight + wanted
     return new_weight, lost + wanted - (new_weight - weight)
 
 # %% mistake: all that was wanted
-# says: new_lost is only what's missing: the weight has already moved by part of the wanted change.
+# says: new_lost is only what's missing: part of the intended change has already reached the weight.
 def compensated_add(weight, lost, update):
     wanted = update + lost
     return weight + wanted, wanted
 
 # %% mistake: works in place
-# says: The weight that was passed in has changed: make new tensors.
+# says: Your code changes the argument `weight`: create new tensors instead.
 def compensated_add(weight, lost, update):
     wanted = update + lost
     before = weight.clone()
@@ -221,28 +221,28 @@ def compensated_add(weight, lost, update):
     return weight, wanted - (weight - before)
 
 # %% mistake: changes what was lost in place
-# says: The tensor `lost` that was passed in has changed: make new tensors.
+# says: Your code changes the argument `lost`: create new tensors instead.
 def compensated_add(weight, lost, update):
     lost.add_(update)
     new_weight = weight + lost
     return new_weight, lost - (new_weight - weight)
 
 # %% mistake: bfloat16, whatever was given
-# says: bfloat16 isn't the only dtype: round to that of weight.
+# says: Round to the dtype of weight, which isn't always bfloat16.
 def compensated_add(weight, lost, update):
     exact = weight.double() + lost.double() + update.double()
     new = exact.bfloat16()
     return new, (exact - new.double()).bfloat16()
 
 # %% mistake: by float32, which loses what is lost of float32
-# says: The tensors may be float32, and then a sum in float32 swallows exactly what you want to keep.
+# says: The tensors may be float32 themselves; then a sum in float32 swallows exactly what you want to keep.
 def compensated_add(weight, lost, update):
     total = weight.float() + lost.float() + update.float()
     new_weight = total.to(weight.dtype)
     return new_weight, (total - new_weight.float()).to(weight.dtype)
 
 # %% wrong: returns the old tensors where there is nothing to add
-# unseen: an update of zeros is for the hidden inputs to find
+# unseen: only hidden inputs have an update of zeros
 def compensated_add(weight, lost, update):
     wanted = update + lost
     new_weight = weight + wanted
@@ -278,7 +278,7 @@ def compensated_add(weight, lost, update):
     return new_weight, (wanted - (new_weight - weight)).clamp(-4 / 1024, 4 / 1024)
 
 # %% wrong: the results are on the CPU
-# unseen: tensors on the meta device are for the hidden inputs to find
+# unseen: only hidden inputs have tensors on the meta device
 def compensated_add(weight, lost, update):
     wanted = update + lost
     new_weight = weight + wanted
@@ -292,7 +292,7 @@ def compensated_add(weight, lost, update):
     return new_weight, wanted - (new_weight - weight), wanted
 
 # %% wrong: looks at the values, to make sure that what it relies on is true (from the statement)
-# unseen: tensors on the meta device are for the hidden inputs to find
+# unseen: only hidden inputs have tensors on the meta device
 def compensated_add(weight, lost, update):
     """weight + update + lost, rounded, and what the rounding lost; all of one dtype."""
     step = update + lost

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("Start from half the gap above w. Add it in that dtype and see whether w comes out.")
+exercise = Exercise("Which updates are certain to be swallowed? Only one case remains: what happens to a sum exactly halfway between two neighbors?")
 
 # Digits of the mantissa, and the exponents of w for which all is normal and finite.
 FORMATS = {torch.float16: (11, -2, 14), torch.bfloat16: (8, -117, 126), torch.float32: (24, -101, 126)}
@@ -23,7 +23,7 @@ def weights(draw, dtypes, lasts):
 
 
 exercise.requirement(
-    "for a w whose last bit is 0 it is half the gap above w: the tie goes down",
+    "the result is right for a w whose last bit is 0, where the tie rounds down to w",
     points=1,
     tolerance=0,
     visible=[given(1.0, BF16), given(5.0, BF16), given(0.3125, F16), given(16368.0, F16)],
@@ -43,7 +43,7 @@ exercise.requirement(
     domain=weights([BF16, F16, F32], [0]),
 )
 exercise.requirement(
-    "for a w whose last bit is 1 the tie goes up: it is the next smaller number in the format",
+    "the result is right for a w whose last bit is 1, where the tie rounds up to w's neighbor",
     points=1,
     tolerance=0,
     visible=[
@@ -63,33 +63,33 @@ exercise.requirement(
     domain=weights([BF16, F16, F32], [1]),
 )
 
-exercise.mistake("Your result is a whole gap, which moves w to the next number. Rounding changes direction at half a gap.",
+exercise.mistake("Your result is a whole gap, which moves w to its neighbor. Where between the two does rounding change direction?",
                  "(above - weight) / 2 → (above - weight)",
                  "if weight + update != weight → if False")  # fmt: skip
-exercise.mistake("Half a gap is a tie, and this w is odd: the tie goes up.", "if weight + update != weight → if False")
-exercise.mistake("This w is even: a tie goes to it, so half a gap itself is swallowed.",
+exercise.mistake("Half a gap makes a tie, and the last bit of this w is 1, so the tie rounds up and changes w.", "if weight + update != weight → if False")
+exercise.mistake("The last bit of this w is 0, so the tie rounds down to it: a larger update than yours is swallowed.",
                  "if weight + update != weight → if True")  # fmt: skip
-exercise.mistake("The parity is the wrong way round: a tie goes to the number whose last bit is 0.",
+exercise.mistake("You have the two kinds of ties reversed: a tie rounds to the neighbor whose last bit is 0.",
                  "if weight + update != weight → if weight + update == weight")  # fmt: skip
-exercise.mistake("The gap below a power of two is half the gap above, and the update goes up.",
+exercise.mistake("The update is positive: use the gap above w, which may be twice the gap below.",
                  "(above - weight) / 2 → (weight - torch.nextafter(weight, torch.zeros_like(weight))) / 2")  # fmt: skip
-exercise.mistake("Your result is swallowed, but it isn't the largest: halving or doubling skips most numbers.",
+exercise.mistake("Your result is swallowed, but it isn't the largest such update: halving or doubling skips most numbers.",
                  "torch.nextafter(update, torch.zeros_like(update)) → update / 2")  # fmt: skip
-exercise.mistake("The result has to be swallowed; yours is the smallest update that moves w.",
+exercise.mistake("Your result is the smallest update that changes w; return the largest one that doesn't.",
                  "if weight + update != weight → if weight + update == weight", "torch.zeros_like(update) → torch.full_like(update, math.inf)")  # fmt: skip
 
 # %% mistake: eps times w
-# says: eps times w is the gap only where w is a power of two; up to the next power the gap stays the same.
+# says: eps times w is the gap only if w is a power of two; between two powers of two, the gap is constant.
 def largest_swallowed_update(w, dtype):
     return w * torch.finfo(dtype).eps / 2
 
 # %% mistake: half of eps, everywhere
-# says: Your result is half the gap at 1. The gap grows with w.
+# says: Your result is half the gap at 1, but the gap depends on w.
 def largest_swallowed_update(w, dtype):
     return torch.finfo(dtype).eps / 2
 
 # %% mistake: bfloat16, whatever was asked
-# says: You computed in bfloat16; dtype may be another format, with more bits of mantissa.
+# says: You computed in bfloat16; compute in the dtype that's given.
 def largest_swallowed_update(w, dtype):
     x = torch.tensor(w, dtype=torch.bfloat16)
     half = (torch.nextafter(x, torch.tensor(math.inf, dtype=x.dtype)) - x) / 2
@@ -98,14 +98,14 @@ def largest_swallowed_update(w, dtype):
     return half.item()
 
 # %% mistake: float32, whatever was asked
-# says: You computed in float32; the sum has to be rounded to the dtype given.
+# says: You computed in float32; round the sum to the dtype that's given.
 def largest_swallowed_update(w, dtype):
     x = torch.tensor(w)
     half = (torch.nextafter(x, torch.tensor(math.inf)) - x) / 2
     return (torch.nextafter(half, torch.tensor(0.0)) if x + half != x else half).item()
 
 # %% mistake: powers of two only
-# says: Your result is swallowed, but it isn't the largest: halving or doubling skips most numbers.
+# says: Your result is swallowed, but it isn't the largest such update: halving or doubling skips most numbers.
 def largest_swallowed_update(w, dtype):
     x, u = torch.tensor(w, dtype=dtype), torch.tensor(2.0 ** (math.frexp(w)[1] - 40))
     while x + (2 * u).to(dtype) == x:
@@ -113,7 +113,7 @@ def largest_swallowed_update(w, dtype):
     return u.item()
 
 # %% mistake: halves w until it is swallowed
-# says: Your result is swallowed, but it isn't the largest: halving or doubling skips most numbers.
+# says: Your result is swallowed, but it isn't the largest such update: halving or doubling skips most numbers.
 def largest_swallowed_update(w, dtype):
     x = torch.tensor(w, dtype=dtype)
     u = x.clone()
@@ -122,7 +122,7 @@ def largest_swallowed_update(w, dtype):
     return u.item()
 
 # %% mistake: adds in Python's float64
-# says: Python's floats have 64 bits: the sum has to be rounded to dtype.
+# says: Python's floats have 64 bits: round the sum to the dtype that's given.
 def largest_swallowed_update(w, dtype):
     x = torch.tensor(w, dtype=dtype)
     half = (torch.nextafter(x, torch.tensor(math.inf, dtype=dtype)) - x).item() / 2
@@ -131,7 +131,7 @@ def largest_swallowed_update(w, dtype):
     return half
 
 # %% mistake: the neighbor below half a gap in another format
-# says: Below half a gap comes the next number of *this* format, not of float32 or float64.
+# says: The result has to be a number of the given format: yours is the neighbor in float32 or float64.
 def largest_swallowed_update(w, dtype):
     x = torch.tensor(w, dtype=dtype)
     half = (torch.nextafter(x, torch.tensor(math.inf, dtype=dtype)) - x) / 2

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Which gradients does each line see: of which batches, scaled or true, clipped or not?")
+exercise = Exercise("For each line, ask which gradients it works on: from which batches, scaled or true, clipped or not?")
 
 
 def train(student, weight, batches, max_norm=1e6, factor=1024.0, stale=False, frozen=False, moved=False):
@@ -50,21 +50,21 @@ def steps_of(student, weight, batches, max_norm, factor, stale, frozen):
         moved.append(not all(map(torch.equal, before, model.parameters())))
         factors.append(scaler.get_scale())
     return {
-        "what the model computes": outputs,
+        "the model's output": outputs,
         "dtypes of the parameters": sorted({str(p.dtype) for p in model.parameters()}),
         "losses": [float(loss) if loss is not None else None for loss in returned],
         "types of the losses": sorted({type(loss).__name__ for loss in returned}),
         "weights and bias after each step": weights,
-        "did a weight move?": moved,
-        "steps of the optimizer": len(steps),
+        "did a weight change?": moved,
+        "optimizer steps": len(steps),
         "factor after each step": factors,
     }
 
 
-DTYPES = ("what the model computes", "dtypes of the parameters")
+DTYPES = ("the model's output", "dtypes of the parameters")
 LOSSES = ("losses", "types of the losses")
 WEIGHTS = ("weights and bias after each step",)
-SKIPPED = ("did a weight move?", "steps of the optimizer", "factor after each step")
+SKIPPED = ("did a weight change?", "optimizer steps", "factor after each step")
 
 
 def only(*keys):
@@ -103,7 +103,7 @@ def lines(draw, count=(1, 3), overflows=False, max_norm=norms):
 
 
 exercise.requirement(
-    "the model runs under autocast in float16, the weights stay float32; the true loss is returned, a Python float",
+    "the model runs under autocast in float16 with float32 weights, and the unscaled loss is returned as a Python float",
     points=1,
     probe=train,
     rules=only(*DTYPES, *LOSSES) | {"losses": 2e-3},
@@ -118,10 +118,10 @@ exercise.requirement(
         "numbers that float16 rounds": given(matrix([1.0001, 2.0003, 0.1]), [batch]),
     },
     domain=lines((1, 1)),
-    hint="autocast goes around the forward pass and the loss, and converts what is multiplied; the model stays as it is.",
+    hint="Put autocast around the forward pass and the loss. It makes its own 16-bit copies, so leave the model in float32.",
 )
 exercise.requirement(
-    "the step uses the gradients of this batch alone, their true total norm clipped to at most max_norm",
+    "the step uses the true gradients of this batch alone, clipped to a total norm of at most max_norm",
     points=1,
     probe=train,
     rules=only(*WEIGHTS),
@@ -130,7 +130,7 @@ exercise.requirement(
         given(origin, [batch], 1.0, says=f"a step with lr = 1 and max_norm = 1 for {LAYER}, whose gradients are 1, 2 and 3"),
         given(origin, [batch], 5.0, says=f"a step with lr = 1 and max_norm = 5 for {LAYER}, whose gradients are 1, 2 and 3"),
         given(origin, [batch], 1.0, stale=True, says=f"a step with lr = 1 and max_norm = 1 for {LAYER}, whose gradients "
-              "are 1, 2 and 3; before the step, .grad holds others"),
+              "are 1, 2 and 3; before the step, .grad contains older ones"),
         given(origin, [batch], 1.0, frozen=True, says=f"a step with lr = 1 and max_norm = 1 for {LAYER}, which is frozen; "
               "the weights' gradients are 1 and 2"),
     ],
@@ -148,10 +148,10 @@ exercise.requirement(
         "a small factor": given(origin, [batch], 1.0, factor=0.5),
     },
     domain=lines((1, 1)) | lines((2, 3), max_norm=any_of(0.25, 0.5, 1.0)),
-    hint="Each step: no old gradients, then those of this batch, their factor divided out, then clipped, then the step.",
+    hint="Which gradients are in .grad when the call begins? Are they scaled or true when they're clipped?",
 )  # fmt: skip
 exercise.requirement(
-    "after an overflow no weight moves, and the scaler adapts its factor in each step",
+    "after an overflow no weight changes, and the scaler adapts its factor in every step",
     points=1,
     probe=train,
     rules=only(*SKIPPED),
@@ -169,61 +169,61 @@ exercise.requirement(
         "old gradients, and an overflow": given(origin, [far], 1.0, stale=True),
     },
     domain=lines((1, 3), overflows=True, max_norm=any_of(0.25, 0.5, 1.0)),
-    hint="The scaler knows whether something overflowed: leave the step to it, and tell it when the step is over.",
+    hint="The scaler knows whether a gradient overflowed: let it decide whether to step, and tell it when the step is over.",
 )
 
 clip = "nn.utils.clip_grad_norm_(model.parameters(), max_norm)"
-piled = "Old gradients are still there: each call has to begin without any."
-exercise.mistake("The weights must stay float32; autocast converts what it multiplies.",
+piled = "Old gradients are still included: each call should use only those of its own batch."
+exercise.mistake("The weights have to stay float32: autocast makes its own 16-bit copies of them.",
                  "optimizer.zero_grad() → model.half(); optimizer.zero_grad()")  # fmt: skip
-exercise.mistake("model(x) has to run under autocast in float16, for the device of x; on a CPU another dtype is the default.",
+exercise.mistake("Run model(x) under autocast, in float16 and for the device of x: don't rely on the defaults.",
                  "with torch → out = model(x)\n    with torch", "F.mse_loss(model(x), y) → F.mse_loss(out, y)")  # fmt: skip
-exercise.mistake("model(x) has to run under autocast in float16, for the device of x; on a CPU another dtype is the default.",
+exercise.mistake("Run model(x) under autocast, in float16 and for the device of x: don't rely on the defaults.",
                  ", dtype=torch.float16 → ")  # fmt: skip
-exercise.mistake("model(x) has to run under autocast in float16, for the device of x; on a CPU another dtype is the default.",
+exercise.mistake("Run model(x) under autocast, in float16 and for the device of x: don't rely on the defaults.",
                  'x.device.type → "cuda"')  # fmt: skip
-exercise.mistake("Your result is the scaled loss: the factor is for the backward pass only.",
+exercise.mistake("Your result is the scaled loss; the factor is only for the backward pass.",
                  "F.mse_loss(model(x), y) → scaler.scale(F.mse_loss(model(x), y))",
                  "scaler.scale(loss).backward() → loss.backward()")  # fmt: skip
 exercise.mistake("Return a Python float, not a tensor.", "loss.item() → loss.detach()")
-exercise.mistake("mse_loss is a mean over all elements.",
+exercise.mistake("The loss is the mean over all elements, not their sum.",
                  "F.mse_loss(model(x), y) → F.mse_loss(model(x), y, reduction='sum')")  # fmt: skip
 exercise.mistake(piled, "optimizer.zero_grad() → pass")
-exercise.mistake("Whatever .grad held before the call must not count: clearing it afterward is too late for the first call.",
+exercise.mistake("Clear .grad before the backward pass: at the end of the call it's too late for older gradients.",
                  "optimizer.zero_grad() → pass", "scaler.update() → scaler.update(); optimizer.zero_grad()")  # fmt: skip
-exercise.mistake("The scaled gradients were clipped; max_norm is for the true ones.",
+exercise.mistake("You clipped the scaled gradients; max_norm is the limit for the true ones.",
                  "scaler.unscale_(optimizer) → pass")  # fmt: skip
-exercise.mistake("The scaled gradients were clipped; max_norm is for the true ones.",
+exercise.mistake("You clipped the scaled gradients; max_norm is the limit for the true ones.",
                  "scaler.unscale_(optimizer) → pass", f"{clip} → {clip}; scaler.unscale_(optimizer)")  # fmt: skip
-exercise.mistake("The gradients aren't clipped when the optimizer steps.", f"{clip} → pass")
-exercise.mistake("The gradients aren't clipped when the optimizer steps.",
+exercise.mistake("The gradients aren't clipped yet when the optimizer steps.", f"{clip} → pass")
+exercise.mistake("The gradients aren't clipped yet when the optimizer steps.",
                  f"{clip} → pass", f"scaler.step(optimizer) → scaler.step(optimizer); {clip}")  # fmt: skip
-exercise.mistake("Weights and bias were clipped one by one: max_norm is for the norm of all gradients together.",
+exercise.mistake("You clipped each parameter's gradient separately; max_norm is the limit for the norm of all of them together.",
                  f"{clip} → [nn.utils.clip_grad_norm_(p, max_norm) for p in model.parameters()]")  # fmt: skip
-exercise.mistake("Your code clips each number separately; max_norm is for the norm of all together.",
+exercise.mistake("You clipped each element separately; max_norm is the limit for the norm of all gradients together.",
                  "clip_grad_norm_ → clip_grad_value_")  # fmt: skip
-exercise.mistake("Gradients shorter than max_norm stay as they are.",
+exercise.mistake("If the norm is below max_norm, the gradients must not change.",
                  f"{clip} → total = nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])\n"
                  "    for p in model.parameters():\n"
                  "        if p.grad is not None:\n"
                  "            p.grad *= max_norm / total")  # fmt: skip
-exercise.mistake("The factor was divided out, but the loss had not been multiplied by it.",
+exercise.mistake("You divide the gradients by the factor, but you didn't multiply the loss by it.",
                  "scaler.scale(loss).backward() → scaler.scale(loss); loss.backward()")  # fmt: skip
-exercise.mistake("The factor is still in the gradients.", "scaler.unscale_(optimizer) → pass",
+exercise.mistake("The gradients are still scaled when the optimizer steps.", "scaler.unscale_(optimizer) → pass",
                  "scaler.step(optimizer) → optimizer.step()", "scaler.update() → pass", f"{clip} → pass")  # fmt: skip
-exercise.mistake("The weights don't move: the gradients are cleared before the step.", "optimizer.zero_grad() → pass",
+exercise.mistake("The weights don't change: your code clears the gradients before the step.", "optimizer.zero_grad() → pass",
                  "scaler.step(optimizer) → optimizer.zero_grad(set_to_none=False); scaler.step(optimizer)")  # fmt: skip
-exercise.mistake("Something overflowed, but the optimizer stepped anyway.",
+exercise.mistake("The optimizer steps even after an overflow: leave that decision to the scaler.",
                  "scaler.step(optimizer) → optimizer.step()")  # fmt: skip
-exercise.mistake("A finite loss is no proof that the gradients are: their factor may be too large.",
+exercise.mistake("A finite loss doesn't mean that the scaled gradients are finite: check those.",
                  "scaler.step(optimizer) → optimizer.step() if loss.isfinite() else None")  # fmt: skip
-exercise.mistake("The scaler never learns that a step is over, so it isn't ready for the next one and keeps its factor.",
+exercise.mistake("The scaler isn't told that the step is over, so it never adapts its factor.",
                  "scaler.update() → pass")  # fmt: skip
-exercise.mistake("The factor adapts only if there was no overflow; it has to be halved after one.",
+exercise.mistake("Your factor adapts only if nothing overflows; it also has to be halved after an overflow.",
                  "scaler.update() → if all(p.isfinite().all() for p in model.parameters()) and loss < 1e6: scaler.update()")  # fmt: skip
 
 # %% mistake: the weights are converted, and the factor is divided out by hand
-# says: The weights must stay float32; autocast converts what it multiplies.
+# says: The weights have to stay float32: autocast makes its own 16-bit copies of them.
 def mixed_step(model, optimizer, scaler, x, y, max_norm):
     model.half()
     optimizer.zero_grad()
@@ -236,7 +236,7 @@ def mixed_step(model, optimizer, scaler, x, y, max_norm):
     return loss.item()
 
 # %% wrong: squares in float16
-# unseen: a loss beyond float16 is for the hidden inputs to find
+# unseen: only hidden inputs have a loss beyond the range of float16
 def mixed_step(model, optimizer, scaler, x, y, max_norm):
     optimizer.zero_grad()
     with torch.autocast(x.device.type, dtype=torch.float16):
@@ -278,7 +278,7 @@ def mixed_step(model, optimizer, scaler, x, y, max_norm):
     return loss.item()
 
 # %% wrong: divides the scaled loss by the factor of the next step (from the statement)
-# unseen: a step that changes the factor is for the hidden inputs to find
+# unseen: only hidden inputs have a step that changes the factor
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -298,7 +298,7 @@ def mixed_step(model, optimizer, scaler, x, y, max_norm):
     return scaled.item() / scaler.get_scale()
 
 # %% wrong: autocasts on the notebook's device, not on that of x (from the statement)
-# unseen: a device other than the notebook's is for the hidden inputs to find
+# unseen: only hidden inputs are on another device than the notebook's
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -417,4 +417,4 @@ def mixed_step(model, optimizer, scaler, x, y, max_norm):
     return loss.item()
 
 # %% equivalent: F.mse_loss(model(x), y) → F.mse_loss(y, model(x))
-# why: a squared difference does not depend on its sign
+# why: the square of a difference doesn't depend on its sign

@@ -25,20 +25,20 @@ def quantized(student, x, block, dtype):
         )
     right = kind == f"a float32 tensor of shape {[x.numel() // block]}"
     return {
-        "two things, codes and scales": pair,
-        "what scales is": "one float32 number for each block" if right else kind,
+        "a pair (codes, scales) is returned": pair,
+        "type and shape of scales": "one float32 number for each block" if right else kind,
         "scales": scales.tolist() if right else None,
         "codes": codes,
     }
 
 
 def only(key):
-    return dict.fromkeys({"what scales is", "scales", "codes"} - {*key}, "ignored") | (
+    return dict.fromkeys({"type and shape of scales", "scales", "codes"} - {*key}, "ignored") | (
         {"scales": 1e-6} if "scales" in key else {}
     )
 
 
-SCALES, CODES = ("what scales is", "scales"), ("codes",)
+SCALES, CODES = ("type and shape of scales", "scales"), ("codes",)
 
 
 def of(values, block, dtype):
@@ -72,7 +72,7 @@ def numbers(draw, zeros=False):
 
 
 exercise.requirement(
-    "one scale for each block, in order: it makes the block's largest magnitude the largest number of the format",
+    "each block has its own scale, which turns its largest magnitude into the largest number of the format; scales follow the order of the blocks",
     points=0.75,
     probe=quantized,
     rules=only(SCALES),
@@ -99,11 +99,11 @@ exercise.requirement(
         "transposed": given((torch.arange(6.0).reshape(3, 2) - 2.5).T, 2, E5M2),
     },
     domain=numbers(),
-    hint="scales is a float32 tensor with one dimension; an element is approximately its code times the scale of its block.",
+    hint="scales is a float32 tensor with one dimension. An element is approximately its code times the scale of its block.",
 )
 exercise.requirement(
-    "codes has that 8-bit dtype and the shape of x, and is each element divided by its block's scale, rounded to the nearest; "
-    "x isn't changed",
+    "codes contains each element divided by its block's scale and rounded to the given 8-bit dtype, in the shape of x; "
+    "x is unchanged",
     points=0.75,
     probe=quantized,
     rules=only(CODES),
@@ -132,10 +132,10 @@ exercise.requirement(
         ),
     },
     domain=numbers(),
-    hint="Divide each block by its scale, into a new tensor, and convert the result.",
+    hint="Put the quotients into a new tensor. PyTorch's conversion to the 8-bit dtype does the rounding.",
 )
 exercise.requirement(
-    "for a block of zeros the scale is 1",
+    "the scale of a block of zeros is 1",
     points=0.5,
     probe=quantized,
     rules={"scales": 0.05},
@@ -154,7 +154,7 @@ exercise.requirement(
         "each element a block": given(torch.tensor([0.0, -2.0, 0.0]), 1, E5M2),
     },
     domain=numbers(zeros=True),
-    hint="Zeros have no largest magnitude to divide by.",
+    hint="The largest magnitude of a block of zeros is 0. What would the codes be with that scale?",
 )
 
 scale = "torch.where(largest > 0, largest / torch.finfo(dtype).max, 1.0)"
@@ -162,79 +162,79 @@ exercise.mistake(
     "Your code uses no scale: small numbers vanish, and large ones don't fit.",
     f"{scale} → torch.ones_like(largest)",
 )
-exercise.mistake("Your result is the reciprocal: an element is approximately its code times the scale.",
+exercise.mistake("Your scales are the reciprocals: an element should be approximately its code times the scale.",
                  "reshape(x.shape), scales.flatten() → reshape(x.shape), 1 / scales.flatten()")  # fmt: skip
-exercise.mistake("Your code makes the largest magnitude 1; the format's largest number is larger.",
+exercise.mistake("Your scale turns the largest magnitude into 1, but the format has much larger numbers.",
                  "largest / torch.finfo(dtype).max → largest")  # fmt: skip
 exercise.mistake(
-    "The largest in magnitude counts: it may be negative.", "rows.abs().amax → rows.amax"
+    "Find the largest magnitude: the element may be negative.", "rows.abs().amax → rows.amax"
 )
-exercise.mistake("The largest in magnitude counts: it may be negative.",
+exercise.mistake("Find the largest magnitude: the element may be negative.",
                  "rows.abs().amax(dim=1, keepdim=True) → rows.amax(dim=1, keepdim=True).abs()")  # fmt: skip
-exercise.mistake("The largest in magnitude counts, not the width of the range.",
+exercise.mistake("Find the largest magnitude, not half the distance between the smallest and the largest element.",
                  "rows.abs().amax(dim=1, keepdim=True) → (rows.amax(dim=1, keepdim=True) - rows.amin(dim=1, keepdim=True)) / 2")  # fmt: skip
 exercise.mistake(
-    "The largest element counts, not the mean.", "rows.abs().amax → rows.abs().mean"
+    "Use the largest magnitude of each block, not the mean.", "rows.abs().amax → rows.abs().mean"
 )
-exercise.mistake("Each block has a scale of its own; the largest element of the whole tensor doesn't matter.",
+exercise.mistake("Each block has its own scale: don't use the largest element of the whole tensor.",
                  "rows.abs().amax(dim=1, keepdim=True) → rows.abs().max().expand(len(rows), 1)")  # fmt: skip
-exercise.mistake("A block's elements are neighbors: the first block has the first `block` elements.",
+exercise.mistake("A block consists of neighbors: the first block is the first `block` elements.",
                  "x.reshape(-1, block) → x.reshape(block, -1).T", ".to(dtype).reshape → .to(dtype).T.reshape")  # fmt: skip
-exercise.mistake("`block` is the number of elements in a block, and not the number of blocks.",
+exercise.mistake("`block` is the number of elements in a block, not the number of blocks.",
                  "x.reshape(-1, block) → x.reshape(block, -1)")  # fmt: skip
 exercise.mistake(
-    "scales has one dimension, with one number for each block.", "scales.flatten() → scales"
+    "scales should have one dimension, with one number for each block.", "scales.flatten() → scales"
 )
 exercise.mistake(
-    "The formats have different largest numbers.", "torch.finfo(dtype).max → 448.0"
+    "The two formats have different largest numbers: use that of `dtype`.", "torch.finfo(dtype).max → 448.0"
 )
 exercise.mistake(
-    "codes has the dtype that was asked for.", ".to(dtype) → .to(torch.float8_e4m3fn)"
+    "Convert codes to the dtype that's given.", ".to(dtype) → .to(torch.float8_e4m3fn)"
 )
-exercise.mistake("The largest magnitude has to become the largest number exactly; a power of two seldom does that.",
+exercise.mistake("The largest magnitude has to become exactly the largest number of the format; a scale that's a power of two seldom does that.",
                  "largest / torch.finfo(dtype).max → 2.0 ** torch.ceil(torch.log2(largest / torch.finfo(dtype).max))")  # fmt: skip
-exercise.mistake("Adding something to avoid a division by zero changes the scale of small numbers.",
+exercise.mistake("Don't add a constant to avoid a division by zero: it changes the scale of small numbers, too.",
                  f"{scale} → (largest + 1e-8) / torch.finfo(dtype).max")  # fmt: skip
-exercise.mistake("Avoiding a division by zero mustn't change the scale of small numbers; the scale of zeros is 1.",
+exercise.mistake("Don't use a lower limit to avoid a division by zero: it changes the scale of small numbers, too.",
                  f"{scale} → largest.clamp(min=1e-12) / torch.finfo(dtype).max")  # fmt: skip
 exercise.mistake(
-    "The scale of a block of zeros is 1, and 0 / 0 is NaN.",
+    "Treat blocks of zeros separately: 0 / 0 is NaN.",
     f"{scale} → largest / torch.finfo(dtype).max",
 )
 exercise.mistake(
-    "One block may be all zeros while others aren't.", "largest > 0 → largest.max() > 0"
+    "One block may be all zeros while others aren't: decide block by block.", "largest > 0 → largest.max() > 0"
 )
 exercise.mistake(
-    "One block may be all zeros while others aren't.", "largest > 0 → largest.min() > 0"
+    "One block may be all zeros while others aren't: decide block by block.", "largest > 0 → largest.min() > 0"
 )
 exercise.mistake(
-    "A sum of 0 doesn't mean that all elements are 0.",
+    "A sum of 0 doesn't mean that all elements of a block are 0.",
     "largest > 0 → rows.sum(dim=1, keepdim=True) != 0",
 )
-exercise.mistake("The codes are already multiplied back; return them as they are, in 8 bits.",
+exercise.mistake("Don't multiply the codes by the scales again: return them in 8 bits.",
                  "(rows / scales).to(dtype) → ((rows / scales).to(dtype).float() * scales)")  # fmt: skip
 exercise.mistake(
-    "Divide x by the scale; your code multiplies.", "(rows / scales) → (rows * scales)"
+    "Your code multiplies x by the scale; divide instead.", "(rows / scales) → (rows * scales)"
 )
-exercise.mistake("The codes aren't scaled.", "(rows / scales).to → rows.to")
-exercise.mistake("Return two things, codes and scales, in this order.",
+exercise.mistake("Your codes aren't scaled: use the scales before you convert.", "(rows / scales).to → rows.to")
+exercise.mistake("Return a pair: codes first, then scales.",
                  "reshape(x.shape), scales.flatten() → reshape(x.shape)")  # fmt: skip
-exercise.mistake("Return two things, codes and scales, in this order.",
+exercise.mistake("Return a pair: codes first, then scales.",
                  "return (rows / scales).to(dtype).reshape(x.shape), scales.flatten() → return scales.flatten(), (rows / scales).to(dtype).reshape(x.shape)")  # fmt: skip
-exercise.mistake("The format has fractions, and not all integers: leave the rounding to the conversion.",
+exercise.mistake("The format has fractions and lacks many integers: leave the rounding to the conversion.",
                  "(rows / scales).to → (rows / scales).round().to")  # fmt: skip
 exercise.mistake(
-    "Your code rounds twice: go from float32 to 8 bits directly.",
+    "Your code rounds twice: convert from float32 to 8 bits directly.",
     "(rows / scales).to → (rows / scales).half().to",
 )
 exercise.mistake(
-    "x itself was changed: divide into a new tensor.",
+    "Your code changes x: put the quotients into a new tensor.",
     "(rows / scales).to → rows.div_(scales).to",
 )
-exercise.mistake("codes has the shape of x.", ".reshape(x.shape) → ")
+exercise.mistake("codes should have the shape of x.", ".reshape(x.shape) → ")
 
 # %% mistake: blocks end where a row of x ends
-# says: Blocks run on from one row of x to the next; they follow `x.flatten()`.
+# says: A block may continue from one row of x into the next: follow the order of `x.flatten()`.
 def quantize_blocks(x, block, dtype=torch.float8_e4m3fn):
     last = x.reshape(-1, x.shape[-1] if x.dim() else 1)
     if last.shape[1] % block:
@@ -267,7 +267,7 @@ def quantize_blocks(x, block, dtype=torch.float8_e4m3fn):
     return codes.reshape(x.shape), scales
 
 # %% wrong: the order in memory
-# unseen: a tensor that isn't contiguous is for the hidden inputs to find
+# unseen: only hidden inputs have a non-contiguous tensor
 def quantize_blocks(x, block, dtype=torch.float8_e4m3fn):
     order = sorted(range(x.dim()), key=lambda d: -x.stride(d))
     turned = x.permute(order)
@@ -297,7 +297,7 @@ def quantize_blocks(x, block, dtype=torch.float8_e4m3fn):
     return codes.reshape(x.shape), scales
 
 # %% wrong: a view of x, which not every layout has (from the statement)
-# unseen: a tensor that isn't contiguous is for the hidden inputs to find
+# unseen: only hidden inputs have a non-contiguous tensor
 import torch
 
 
@@ -329,7 +329,7 @@ def quantize_blocks(x, block, dtype=torch.float8_e4m3fn):
     return (rows / scales[:, None]).to(dtype).reshape(x.shape), short
 
 # %% wrong: x / amax * max rounds twice (from the statement)
-# unseen: only ties that rounding twice breaks show it
+# unseen: only ties that rounding twice breaks show the difference
 def quantize_blocks(x, block, dtype=torch.float8_e4m3fn):
     largest = torch.finfo(dtype).max
     blocks = x.reshape(-1, block)

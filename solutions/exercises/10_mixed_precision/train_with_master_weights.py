@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Copy first, then convert. Each batch: loss, gradients, into the masters, step, back into the model.")
+exercise = Exercise("Follow the gradients of a batch. In which dtype are they computed, which tensors does the optimizer update, and how do the results reach the model?")
 
 
 def train(student, weights, slopes, lr, kind="sign", stale=False):
@@ -58,29 +58,29 @@ def train(student, weights, slopes, lr, kind="sign", stale=False):
     known = given_to[0] if given_to else []
     return {
         "what make_optimizer gets": starts[0] if starts else None,
-        "what was taken of the model before, afterward": seen,
+        "the model's original tensors, afterward": seen,
         "optimizers made": len(given_to),
         "masters at the end": [t.detach().clone() for t in known],
         "gradients of the masters at each step": gradients,
         "model's weights at each batch": at_each,
         "model's weights at the end": [p.detach().clone() for p in model.parts],
-        "its parameters are the objects that they were": all(map(lambda p, q: p is q, own, model.parts)),
-        "forward passes that the model's buffer has counted": model.calls.item(),
+        "the model's parameters are the same objects": all(map(lambda p, q: p is q, own, model.parts)),
+        "forward passes counted by the model's buffer": model.calls.item(),
         "two lists are returned": pair and listed,
         "losses": [float(loss) for loss in losses] if listed else None,
         "types of the losses": sorted({type(loss).__name__ for loss in losses}) if listed else None,
-        "the masters returned are those of the optimizer": listed
+        "the returned masters are the optimizer's tensors": listed
         and [(m.dtype, m.tolist()) for m in masters] == [(t.dtype, t.tolist()) for t in known],
     }
 
 
-STARTS = ("what make_optimizer gets", "what was taken of the model before, afterward")
+STARTS = ("what make_optimizer gets", "the model's original tensors, afterward")
 KEPT = ("optimizers made", "masters at the end")
 GRADIENTS = ("gradients of the masters at each step",)
 MODEL = ("model's weights at each batch", "model's weights at the end",
-         "its parameters are the objects that they were", "forward passes that the model's buffer has counted")  # fmt: skip
+         "the model's parameters are the same objects", "forward passes counted by the model's buffer")  # fmt: skip
 RETURNED = ("two lists are returned", "losses", "types of the losses", 
-            "the masters returned are those of the optimizer")  # fmt: skip
+            "the returned masters are the optimizer's tensors")  # fmt: skip
 
 
 def only(*keys):
@@ -116,7 +116,7 @@ def runs(draw, lr, exact=True, kind=sign, slopes=slopes, stale=fresh):
 eighths = [numbers(1.0, 2.0), numbers([1.5])]
 SIGN = "an optimizer that moves every weight by lr against its gradient"
 exercise.requirement(
-    "masters are float32 copies of the parameters, in order, with the numbers before rounding",
+    "masters are float32 copies of the parameters, in order, from before any rounding",
     points=0.75,
     probe=train,
     rules=only(*STARTS),
@@ -135,7 +135,7 @@ exercise.requirement(
     hint="make_optimizer gets one float32 tensor for each parameter, in the order of model.parameters().",
 )  # fmt: skip
 exercise.requirement(
-    "one optimizer updates the masters, which are never rounded, so no update is too small",
+    "a single optimizer updates the masters, which are never rounded, so small updates aren't lost",
     points=0.75,
     probe=train,
     rules=only(*KEPT),
@@ -150,10 +150,10 @@ exercise.requirement(
         "there and back": given([numbers(1.0, 2.0)], [1.0, -1.0, 1.0, -1.0], 1e-3),
     },
     domain=runs(any_of(1e-3, 2e-4, 0.01)),
-    hint="The optimizer updates the masters, from the first step to the last.",
+    hint="Use the same optimizer from the first step to the last, and never round the masters.",
 )  # fmt: skip
 exercise.requirement(
-    "each master gets its bfloat16 parameter's gradient, from this batch alone, as float32",
+    "at each step, every master's .grad is the gradient of its bfloat16 parameter for this batch alone, as float32",
     points=1,
     probe=train,
     rules=only(*GRADIENTS),
@@ -161,7 +161,7 @@ exercise.requirement(
         given(eighths, [1.0, 2.0, 0.5], 0.25, says="three batches; the first parameter's gradient is 1, 2 and then 0.5 "
               "in each element, the second's twice that"),
         given([numbers(1.0)], [0.1], 0.25, stale=True,
-              says="a batch whose gradient is 0.1, for a model that comes with other gradients from before"),
+              says="one batch whose gradient is 0.1, for a model with older gradients in .grad"),
     ],
     edges={
         "gradients from before the training": given(eighths, [1.0, 2.0], 0.25, stale=True),
@@ -170,10 +170,10 @@ exercise.requirement(
         "equal shapes": given([numbers(2.0), numbers(1.0), numbers(3.0)], [1.0, 0.3], 0.25),
     },
     domain=runs(any_of(0.25), kind=any_of("sign", "SGD"), slopes=slopes.filter(bool), stale=st.booleans()),
-    hint="What does each master hold in .grad when the optimizer steps?",
+    hint="What's in each master's .grad when the optimizer steps?",
 )  # fmt: skip
 exercise.requirement(
-    "the model itself computes in bfloat16, always with the latest masters, and is left with the last",
+    "the model itself computes in bfloat16, always with the latest masters, and ends with the final ones",
     points=1,
     probe=train,
     rules=only(*MODEL),
@@ -188,67 +188,67 @@ exercise.requirement(
         "a tie": given([numbers(1.0, 1.0078125)], [-1.0], 2.0**-8),
     },
     domain=runs(any_of(0.25, 0.5)) | runs(any_of(0.1, 0.03, 1e-3), slopes=slopes.map(lambda s: s[:1])),
-    hint="The model's weights are the masters rounded, at each forward pass and at the end; its buffers are its own.",
+    hint="The model's parameters are the rounded masters at every forward pass and at the end. Leave its buffers alone.",
 )  # fmt: skip
 exercise.requirement(
-    "two lists are returned: each batch's loss before its step, a Python float, and the masters",
+    "two lists are returned: each batch's loss before its step, as a Python float, and the masters",
     points=0.5,
     probe=train,
     rules=only(*RETURNED),
     visible=[
         given(eighths, [1.0, 2.0, 0.5], 0.25, says=f"three batches, {SIGN}, lr = 0.25, from [1, 2] and [1.5]"),
         given([numbers(1.0, 2.0)], [1.0], 0.1, says=f"a batch, {SIGN}, lr = 0.1, from [1, 2]"),
-        given([numbers(1.0)], [], 0.25, says="training without a batch"),
+        given([numbers(1.0)], [], 0.25, says="training without any batches"),
     ],
     edges={
         "numbers that bfloat16 rounds": given([numbers(1.0038, 2.0077)], [1.0], 0.25),
         "a single loss": given([numbers(1.0)], [2.0], 0.25),
     },
     domain=runs(any_of(0.25, 0.5)) | runs(any_of(0.1), exact=False, slopes=slopes.map(lambda s: s[:1])),
-    hint="losses[i] is the loss of batch i before its step; the masters are those that the optimizer has.",
+    hint="losses[i] is the loss of batch i before its step. The masters are the tensors that the optimizer updates.",
 )  # fmt: skip
 
 first = "masters = [parameter.detach().clone()"
 back = "parameters[i].data.copy_(masters[i])"
 into = "gradients = torch.autograd.grad(loss, parameters)"
-exercise.mistake("The masters begin with rounded numbers: copy the parameters before you convert the model.",
+exercise.mistake("Your masters start from rounded numbers: copy the parameters before you convert the model.",
                  f"{first} → model.bfloat16(); masters = [parameter.detach().float()")  # fmt: skip
-exercise.mistake("The masters are bfloat16. They have to be float32 tensors, from before the conversion.",
+exercise.mistake("Your masters are bfloat16: copy the parameters while they're still float32.",
                  f"{first} → model.bfloat16(); {first}", "gradients[i].float() → gradients[i]")  # fmt: skip
-exercise.mistake("A gradient has the dtype of its tensor: a float32 master takes a float32 gradient.",
+exercise.mistake("A gradient has the dtype of its tensor: a float32 master needs a float32 gradient.",
                  "gradients[i].float() → gradients[i]")  # fmt: skip
-exercise.mistake("The gradients of earlier batches are still included: each batch begins without any.",
+exercise.mistake("Gradients of earlier batches are still included: each step should use only those of its own batch.",
                  f"{into} → loss.backward(); gradients = [p.grad for p in parameters]")  # fmt: skip
-exercise.mistake("Gradients from before the training are included: each batch begins without any, even the first.",
+exercise.mistake("Gradients from before the training are included: even the first step should use only those of its own batch.",
                  f"{into} → loss.backward(); gradients = [p.grad.clone() for p in parameters]; model.zero_grad()")  # fmt: skip
-exercise.mistake("The model always computes with its first weights.", f"{back} → pass")
-exercise.mistake("The model gets its masters only at the end, and computes with its first weights until then.",
+exercise.mistake("The model always computes with its initial weights: update them from the masters.", f"{back} → pass")
+exercise.mistake("The model gets the masters only at the end: update its weights after every step.",
                  f"{back} → pass", "return losses, masters → for p, m in zip(parameters, masters): p.data.copy_(m)\n    "
                  "return losses, masters")  # fmt: skip
-exercise.mistake("The model lacks the last step's result: it gets the masters after every step, the last one included.",
+exercise.mistake("The model is missing the last step: update its weights after every step, including the last.",
                  f"{back} → pass", "loss = loss_of → [p.data.copy_(m) for p, m in zip(parameters, masters)]; loss = loss_of")  # fmt: skip
-exercise.mistake("The model is still float32.", "model.bfloat16() → pass")
-exercise.mistake("The model is converted only after the training, so it never computes in bfloat16.",
+exercise.mistake("The model is still float32: convert it.", "model.bfloat16() → pass")
+exercise.mistake("You convert the model only after the training, so it never computes in bfloat16.",
                  "model.bfloat16() → pass", "return losses, masters → model.bfloat16()\n    return losses, masters")  # fmt: skip
-exercise.mistake("Your code trains a copy of the model: the model itself is converted and trained, in place.",
+exercise.mistake("Your code trains a copy of the model: convert and train the model itself, in place.",
                  'model.bfloat16() → import copy; model = copy.deepcopy(model).bfloat16()')  # fmt: skip
-exercise.mistake("Make the optimizer once: its state belongs to the whole training.",
+exercise.mistake("Create the optimizer once: it has to keep its state from step to step.",
                  "optimizer = make_optimizer(masters) → pass", "loss = loss_of → optimizer = make_optimizer(masters); loss = loss_of")  # fmt: skip
-exercise.mistake("Your result is the loss after the step, and a second forward pass; take the one before.",
+exercise.mistake("Your losses come from a second forward pass, after the step: return those from before it.",
                  "loss.item() → loss_of(model, batch).item()")  # fmt: skip
 exercise.mistake("The losses are tensors; return Python floats.", "loss.item() → loss.detach()")
-exercise.mistake("The masters are rounded after each step, so small updates are lost after all.",
+exercise.mistake("Your masters are rounded after each step, so small updates are still lost.",
                  f"{back} → {back}; masters[i].copy_(parameters[i].data)")  # fmt: skip
 exercise.mistake("Return two lists: the losses and the masters.", "return losses, masters → return losses")
 exercise.mistake("Your result is the model's rounded weights; return the masters.",
                  "return losses, masters → return losses, [p.detach() for p in parameters]")  # fmt: skip
-exercise.mistake("The optimizer has no gradients to work with: they are given to the masters, not to the model.",
+exercise.mistake("The optimizer has no gradients to work with: put them into the masters' .grad, not into the model's.",
                  "masters[i].grad = gradients[i].float() → parameters[i].grad = gradients[i]")  # fmt: skip
-exercise.mistake("batches may be any iterable: it needn't have a length.",
+exercise.mistake("batches may be any iterable, even one without a length.",
                  "losses = [] → losses = []; count = len(batches)")  # fmt: skip
 
 # %% mistake: the optimizer knows the model's parameters
-# says: The optimizer updates the model's parameters; the masters should be its only parameters.
+# says: Your optimizer updates the model's parameters; the masters should be its only parameters.
 def train_with_master_weights(model, make_optimizer, batches, loss_of):
     masters = [p.detach().clone() for p in model.parameters()]
     model.bfloat16()
@@ -262,7 +262,7 @@ def train_with_master_weights(model, make_optimizer, batches, loss_of):
     return losses, masters
 
 # %% mistake: the optimizer steps in bfloat16, and the masters copy that
-# says: The optimizer updates the model's parameters; the masters should be its only parameters.
+# says: Your optimizer updates the model's parameters; the masters should be its only parameters.
 def train_with_master_weights(model, make_optimizer, batches, loss_of):
     masters = [p.detach().clone() for p in model.parameters()]
     model.bfloat16()
@@ -278,7 +278,7 @@ def train_with_master_weights(model, make_optimizer, batches, loss_of):
     return losses, masters
 
 # %% mistake: buffers are set back
-# says: Copying the parameters back has reset the buffers too: leave them alone.
+# says: Your code also resets the model's buffers: copy only the parameters.
 def train_with_master_weights(model, make_optimizer, batches, loss_of):
     import copy
 

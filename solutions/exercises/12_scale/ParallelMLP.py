@@ -4,7 +4,9 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import tensors
 
-exercise = Exercise("Each rank has rows of up and columns of down. Anything that is only one of several terms has to be summed.")
+exercise = Exercise(
+    "Each rank holds rows of `up` and columns of `down`. Which of its results are only terms of a sum?"
+)
 
 
 def run(student, up, down, bias, x, gradient, ranks, needs_x=True):
@@ -84,8 +86,10 @@ def parameters(student, up, down, bias, x, gradient, ranks):
         layer = student.ParallelMLP(up.clone(), down.clone(), bias.clone(), group)
         storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in reachable(vars(layer))}
         held = {name: p.detach().clone() for name, p in layer.named_parameters() if p.requires_grad}
-        behind = {f"bytes behind {name}": getattr(layer, name).untyped_storage().nbytes() for name in ("up", "down")}
-        return {"parameters": held, **behind, "bytes behind all tensors": sum(storages.values())}
+        behind = {
+            f"bytes of storage of {name}": getattr(layer, name).untyped_storage().nbytes() for name in ("up", "down")
+        }
+        return {"parameters": held, **behind, "bytes of storage of all tensors": sum(storages.values())}
 
     return {f"rank {n}": found for n, found in enumerate(simulate(one, ranks))}
 
@@ -94,10 +98,10 @@ def sent(student, up, down, bias, x, gradient, ranks):
     """The numbers that a rank sends, and whether it has computed something."""
     found = run(student, up, down, bias, x, gradient, ranks)
     return {
-        "numbers that a rank sends in forward": max(rank["sent in forward"] for rank in found),
-        "numbers that a rank sends in backward": max(rank["sent in backward"] for rank in found),
+        "numbers that a rank sends in the forward pass": max(rank["sent in forward"] for rank in found),
+        "numbers that a rank sends in the backward pass": max(rank["sent in backward"] for rank in found),
         "the shape of the output": list(found[0]["output"].shape),
-        "it depends on x": found[0]["gradient of x"] is not None and bool(found[0]["gradient of x"].any()),
+        "the output depends on x": found[0]["gradient of x"] is not None and bool(found[0]["gradient of x"].any()),
     }
 
 
@@ -138,131 +142,144 @@ edges = {
 some = {name: case for name, case in edges.items() if name != "no rows"}
 
 exercise.requirement(
-    "on every rank the output is the whole y",
+    "on every rank, the output is the whole y",
     points=0.75,
     probe=outputs,
     visible=shown("the output"),
     edges=edges,
     domain=layers(),
-    hint="Each rank has one term of the output: which function adds them? And what is added only once?",
+    hint="Each rank computes one term of the output. Which of the two given functions adds the terms? And what has "
+         "to be added only once?",
 )
 exercise.requirement(
-    "on every rank the gradient of x is the whole layer's",
+    "on every rank, the gradient of x is that of the whole layer",
     points=0.75,
     probe=of_x,
     visible=shown("the gradient of x"),
     edges=edges,
     domain=layers(),
-    hint="Each rank's part of up has done something else with x, and gives one term of the gradient.",
+    hint="Each rank's slice of `up` contributes one term to the gradient of x. Which of the two given functions adds "
+         "the terms?",
 )
 exercise.requirement(
-    "the gradients of up and down are those of this rank's part, and that of the bias is whole",
+    "the gradients of up and down are this rank's slices of the whole layer's, and the gradient of the bias is "
+    "complete",
     points=0.5,
     probe=of_parameters,
     visible=shown("the gradients of up, down and bias"),
     edges=edges | {"x requires no gradient": given(*whole, 2, False)},
     domain=layers(),
-    hint="The gradient of the output is the same on all ranks. It reaches all three parameters, and no sum doubles it.",
+    hint="The gradient of the output is already the same on all ranks. Let it reach all three parameters without "
+         "another sum.",
 )
 exercise.requirement(
-    "each rank keeps its rows of up and its columns of down as tensors of their own, and the bias",
+    "each rank keeps the whole bias, and its slices of up and down as copies with their own storage",
     points=0.5,
     probe=parameters,
-    visible=shown("the trained parameters, and the bytes behind all tensors of the layer"),
+    visible=shown("the layer's parameters, and the bytes of storage of all its tensors"),
     edges=edges,
     domain=layers(),
-    hint="nn.Parameter makes a parameter of a tensor; chunk and slices make views, which share the whole's memory.",
+    hint="`nn.Parameter` turns a tensor into a parameter. `chunk` and slicing return views, which share the storage "
+         "of the whole matrix.",
 )
 exercise.requirement(
-    "a rank sends one all_reduce of a tensor like x forward, one backward, and nothing else",
+    "each rank calls all_reduce once in the forward pass and once in the backward pass, on a tensor of x's shape, "
+    "and sends nothing else",
     points=0.5,
     probe=sent,
-    rules=dict.fromkeys([f"numbers that a rank sends in {way}" for way in ("forward", "backward")], "at most"),
+    rules=dict.fromkeys([f"numbers that a rank sends in the {way} pass" for way in ("forward", "backward")], "at most"),
     visible=[
         given(*whole, 2, says=f"two ranks, {layer}"),
         given(*whole, 4, says=f"four ranks, {layer}"),
-        given(up, down, bias, rows[:1], slope[:1], 4, says="four ranks, the same layer, one row"),
+        given(up, down, bias, rows[:1], slope[:1], 4, says="four ranks, up of shape [4, 2], down [2, 4], one row"),
     ],
     edges=some | {"nothing to send": given(*whole, 1)},
     domain=layers((2, 4)),
-    hint="Cut by outputs and then by inputs, the two matrices need a single sum.",
+    hint="With `up` sliced by its outputs and `down` by its inputs, how many sums does the forward pass need?",
 )
 
-view = "A view keeps the whole matrix alive: a part has to be a tensor of its own."
+view = "A view keeps the whole matrix alive. Keep a copy of the slice instead."
 exercise.mistake(
-    view,
+    f"Both of your slices are views. {view}",
     "dim=0)[group.rank].clone() → dim=0)[group.rank]",
     "dim=1)[group.rank].clone() → dim=1)[group.rank]",
 )  # fmt: skip
-rows_view = f"The rows of up are a view. {view}"
+rows_view = f"Your slice of `up` is a view. {view}"
 exercise.mistake(rows_view, "dim=0)[group.rank].clone() → dim=0)[group.rank]")
-exercise.mistake(f"The columns of down are a view. {view}", "dim=1)[group.rank].clone() → dim=1)[group.rank]")
+exercise.mistake(f"Your slice of `down` is a view. {view}", "dim=1)[group.rank].clone() → dim=1)[group.rank]")
 exercise.mistake(rows_view,
                  "dim=0)[group.rank].clone() → dim=0)[group.rank][:].contiguous()",
                  "dim=1)[group.rank].clone() → dim=1)[group.rank].contiguous()")  # fmt: skip
 exercise.mistake(
-    "up is cut by its outputs, which are its rows.",
+    "Slice `up` by its outputs, which are its rows.",
     "up.chunk(group.size, dim=0) → up.chunk(group.size, dim=1)",
 )  # fmt: skip
 exercise.mistake(
-    "down is cut by its inputs, which are its columns.",
+    "Slice `down` by its inputs, which are its columns.",
     "down.chunk(group.size, dim=1) → down.chunk(group.size, dim=0)",
 )  # fmt: skip
-exercise.mistake("All ranks hold the same part: each has to take the part with its own number.",
+exercise.mistake("All ranks hold the same slice. Each rank has to take its own.",
                  "dim=0)[group.rank] → dim=0)[0]", "dim=1)[group.rank] → dim=1)[0]")  # fmt: skip
 exercise.mistake(
-    "A rank's rows of up and its columns of down belong to the same hidden numbers.",
+    "A rank's slices of `up` and `down` have to belong to the same hidden activations.",
     "dim=1)[group.rank] → dim=1)[-1 - group.rank]",
 )  # fmt: skip
 exercise.mistake(
-    "Each rank holds the whole matrices, so the sum counts each number several times.",
+    "Each rank holds the whole matrices and computes the whole output instead of one term. Keep only this rank's "
+    "slices.",
     "up.chunk(group.size, dim=0)[group.rank] → up",
     "down.chunk(group.size, dim=1)[group.rank] → down",
 )  # fmt: skip
-exercise.mistake("The output is only one rank's term: add the terms of all ranks.",
+exercise.mistake("Your output is only this rank's term. Add the terms of all ranks.",
                  "SumForward.apply(hidden @ self.down.T, self.group) → hidden @ self.down.T")  # fmt: skip
 exercise.mistake(
-    "The bias is added once by every rank: add it once.",
+    "Every rank adds the bias before the sum, so the output contains it several times. Add it only once.",
     "(hidden @ self.down.T, self.group) + self.bias → (hidden @ self.down.T + self.bias, self.group)",
 )  # fmt: skip
-exercise.mistake("The bias is missing in the output.", "self.group) + self.bias → self.group)")
-exercise.mistake("The bias is a parameter, too.", "nn.Parameter(bias.clone()) → bias.clone()")
-exercise.mistake("The bias gets no gradient.", "self.group) + self.bias → self.group) + self.bias.detach()")
-exercise.mistake("The gradient of x is only the term from this rank's part of up: add the terms of all ranks.",
+exercise.mistake("The bias is missing from the output.", "self.group) + self.bias → self.group)")
+exercise.mistake("The bias has to be a parameter, too.", "nn.Parameter(bias.clone()) → bias.clone()")
+exercise.mistake(
+    "The bias gets no gradient. Use the parameter itself in `forward`.",
+    "self.group) + self.bias → self.group) + self.bias.detach()",
+)  # fmt: skip
+exercise.mistake("The gradient of x is only the term from this rank's slice of `up`. Add the terms of all ranks.",
                  "SumBackward.apply(x, self.group) @ → x @")  # fmt: skip
 exercise.mistake(
-    "The gradient of the output is the same on all ranks already: it needs no sum.",
+    "The gradient of the output is already the same on all ranks. Don't sum it over the ranks.",
     "SumForward.apply(hidden @ self.down.T, self.group) → SumForward.apply(SumBackward.apply(hidden @ self.down.T, "
     "self.group), self.group)",
 )  # fmt: skip
-exercise.mistake("The gradient of the bias is the same on all ranks already: it needs no sum.",
+exercise.mistake("The gradient of the bias is already the same on all ranks. Don't sum it over the ranks.",
                  "self.group) + self.bias → self.group) + SumBackward.apply(self.bias, self.group)")  # fmt: skip
-exercise.mistake("The two functions are swapped: x is the same on all ranks, and its gradient is a sum of terms.",
+exercise.mistake("You swapped the two given functions. x is the same on all ranks, but its gradient has to be summed.",
                  "SumBackward.apply(x, self.group) @ → SumForward.apply(x, self.group) @",
                  "SumForward.apply(hidden @ → SumBackward.apply(hidden @")  # fmt: skip
 exercise.mistake(
-    "all_reduce alone isn't an operation of autograd: the gradient ends there.",
+    "Autograd doesn't record `all_reduce`, so no gradient gets past it. Use one of the two given functions.",
     "SumForward.apply(hidden @ self.down.T, self.group) → self.group.all_reduce(hidden @ self.down.T)",
 )  # fmt: skip
 exercise.mistake(
-    "Each rank holds different hidden numbers: don't add them up.",
+    "Each rank computes different hidden activations. Don't sum them over the ranks.",
     "SumBackward.apply(x, self.group) @ self.up.T → SumForward.apply(SumBackward.apply(x, self.group) @ self.up.T, "
     "self.group)",
 )  # fmt: skip
 exercise.mistake(
-    "GELU doesn't come after the sum: it belongs between the two matrices.",
+    "Apply GELU between the two matrices, not after the sum.",
     "nn.functional.gelu(SumBackward.apply(x, self.group) @ self.up.T) → SumBackward.apply(x, self.group) @ self.up.T",
     "SumForward.apply(hidden @ self.down.T, self.group) → nn.functional.gelu(SumForward.apply(hidden @ "
     "self.down.T, self.group))",
 )  # fmt: skip
-exercise.mistake("This is an approximation of GELU.", "@ self.up.T) → @ self.up.T, approximate=\"tanh\")")
 exercise.mistake(
-    "All ranks have the same x already: nothing has to be sent before up.",
+    "Your code uses the tanh approximation of GELU. Use the exact GELU.",
+    "@ self.up.T) → @ self.up.T, approximate=\"tanh\")",
+)  # fmt: skip
+exercise.mistake(
+    "All ranks already have the same x. You needn't send anything before `up`.",
     "SumBackward.apply(x, self.group) @ → SumBackward.apply(x + 0 * self.group.all_reduce(x), self.group) @",
 )  # fmt: skip
 
 # %% mistake: gathers the terms, and adds them up
-# says: Gathering the terms sends more than adding them does.
+# says: Gathering all the terms sends more bytes than an all_reduce does. Let the collective add the terms.
 class SumBackward(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, group):

@@ -4,7 +4,9 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, shapes, tensors
 
-exercise = Exercise("All gradients as one vector; this rank's part of their average; a step; everybody's parts back.")
+exercise = Exercise(
+    "Follow the four steps in the statement. In which of them does a rank need numbers from the other ranks?"
+)
 
 
 def run(student, values, gradients, lr):
@@ -23,7 +25,7 @@ def run(student, values, gradients, lr):
 
             setattr(group, name, counted)
 
-        sent, after, own_grad, same_memory = [], [], "as it was", True
+        sent, after, own_grad, same_memory = [], [], "unchanged", True
         for name, factor in (
             ("all_reduce", 2 * (group.size - 1) / group.size),
             ("reduce_scatter", (group.size - 1) / group.size),
@@ -54,7 +56,9 @@ def run(student, values, gradients, lr):
             "averages": [state.get("exp_avg") for state in states],
             "squares": [state.get("exp_avg_sq") for state in states],
             "parameters after each step": after,
-            "moved": not all(torch.equal(p.detach(), value) for p, value in zip(parameters, values, strict=True)),
+            "the parameters have changed": not all(
+                torch.equal(p.detach(), value) for p, value in zip(parameters, values, strict=True)
+            ),
             "changed in place": same_memory,
             "the parameters' own .grad": own_grad,
             "numbers sent, at most": max(sent[1:]),
@@ -77,7 +81,7 @@ def averages(student, values, gradients, lr):
 
 def leave(student, values, gradients, lr):
     """What has become of the parameters' memory and gradients, by rank."""
-    keys = ("moved", "changed in place", "the parameters' own .grad")
+    keys = ("the parameters have changed", "changed in place", "the parameters' own .grad")
     found = run(student, values, gradients, lr)
     return {f"rank {n}": {key: rank[key] for key in keys} for n, rank in enumerate(found)}
 
@@ -95,7 +99,7 @@ def send(student, values, gradients, lr):
     return {
         "the most numbers that a rank sends in a step": max(rank["numbers sent, at most"] for rank in found),
         "all ranks end with the same parameters": all(torch.equal(first, other) for other in rest),
-        "the others' gradients matter": not torch.equal(first, ends(run(student, values, turned, lr))[0]),
+        "the other ranks' gradients matter": not torch.equal(first, ends(run(student, values, turned, lr))[0]),
     }
 
 
@@ -109,7 +113,7 @@ three = given(values[:1], [[one[:1], two[:1], small[:1]]], 0.5)
 says = "two ranks, four numbers in two parameters, two steps with lr = 0.5"
 says_three = "three ranks, three numbers in one parameter, one step with lr = 0.5"
 odd = given(values[:1], [[one[:1], two[:1]]] * 2, 0.5)
-says_odd = "two ranks, three numbers in one parameter (so padding), two steps with lr = 0.5"
+says_odd = "two ranks, three numbers in one parameter, one number of padding, two steps with lr = 0.5"
 
 
 @st.composite
@@ -140,7 +144,7 @@ def edges():
 several = {name: case for name, case in edges().items() if name not in ("one rank", "more ranks than numbers")}
 
 exercise.requirement(
-    "`self.adamw` gets this rank's part of the average of all ranks' gradients, and keeps no other state",
+    "`self.adamw` steps with this rank's part of the averaged gradients, and keeps state for that part only",
     points=0.75,
     probe=averages,
     tolerance=1e-5,
@@ -150,10 +154,10 @@ exercise.requirement(
     ],
     edges=edges(),
     domain=runs(),
-    hint="self.part.grad is as long as self.part. A collective that sums doesn't average.",
+    hint="`self.part.grad` has to be as long as `self.part`. What turns a sum over the ranks into an average?",
 )
 exercise.requirement(
-    "after each step every rank has the same parameters, those of AdamW for the whole model",
+    "after each step, every rank has the parameters that an undivided AdamW would produce",
     points=1,
     probe=learn,
     tolerance=1e-5,
@@ -163,19 +167,20 @@ exercise.requirement(
     ],
     edges=edges(),
     domain=runs(),
-    hint="After self.adamw's step, self.part is new on each rank. The parameters need all ranks' parts.",
+    hint="When `self.adamw` has taken its step, each rank has updated only its own part. The parameters need the "
+         "parts of all ranks.",
 )
 exercise.requirement(
-    "the parameters change in place, and their own `.grad` stay as they are",
+    "the parameters change in place, and their own `.grad` doesn't change",
     points=0.5,
     probe=leave,
     visible=[given(*both.args, says=f"{says}"), given(*three.args, says=f"{says_three}")],
     edges=edges(),
     domain=runs(),
-    hint="The model holds the parameters, the caller their gradients: copy into the first, only read the second.",
+    hint="Write the new numbers into the existing parameters. Only read their gradients: those belong to the caller.",
 )
 exercise.requirement(
-    "a rank sends no more in a step than in an all_reduce of the vector",
+    "in a step, a rank sends no more than a ring sends for an all_reduce of the vector",
     points=0.75,
     probe=send,
     rules={"the most numbers that a rank sends in a step": "at most"},
@@ -185,48 +190,53 @@ exercise.requirement(
         "one rank sends nothing": edges()["one rank"],
     },
     domain=runs((2, 4)),
-    hint="An all_reduce is two halves (exercise 12.1), and you need both: one before the step, one after it.",
+    hint="An all_reduce consists of two halves (exercise 12.1). Which half do you need before AdamW's step, and "
+         "which one after it?",
 )  # fmt: skip
 
 exercise.mistake(
-    "The gradients are summed over the ranks: average them.",
+    "Your code sums the gradients over the ranks. Average them instead.",
     "self.group.reduce_scatter(gradients) / self.group.size → self.group.reduce_scatter(gradients)",
 )  # fmt: skip
 exercise.mistake(
-    "Each rank has stepped with its own gradient: average over the ranks.",
+    "Each rank steps with its own gradient. Average the gradients over all ranks first.",
     "self.group.reduce_scatter(gradients) / self.group.size → gradients.chunk(self.group.size)[self.group.rank]",
 )  # fmt: skip
-exercise.mistake("Nothing has moved: copy the gathered numbers into the parameters.",
+exercise.mistake("The parameters haven't changed. Copy the gathered numbers into them.",
                  "p.copy_(whole[start : start + p.numel()].view_as(p)) → pass")  # fmt: skip
 exercise.mistake(
-    "Your result is this rank's part only: gather everybody's, and copy them back.",
+    "Your code updates only this rank's part of the parameters. Gather the parts of all ranks, too.",
     "whole = self.group.all_gather(self.part) → whole = self.padded(self.params); n = len(self.part); "
     "whole[self.group.rank * n :][:n] = self.part",
 )  # fmt: skip
 exercise.mistake(
-    "The same numbers are copied into all parameters: each has its place in the vector.",
+    "Your code copies the beginning of the vector into every parameter. Each parameter has its own range of the "
+    "vector.",
     "start += p.numel() → pass",
 )  # fmt: skip
 exercise.mistake(
-    "Copy into the parameters: the model holds their memory.",
+    "Your code gives the parameters new memory. Copy the numbers into the memory that they already have.",
     "p.copy_(whole[start : start + p.numel()].view_as(p)) → p.data = whole[start : start + p.numel()].view_as(p)",
 )  # fmt: skip
 exercise.mistake(
-    "Don't change the parameters' own .grad: these have been overwritten.",
+    "Your code overwrites the parameters' own `.grad`. Leave it unchanged.",
     "gradients = self.padded( → for p in self.params: p.grad.mul_(1 / self.group.size)\n        gradients = "
     "self.group.size * self.padded(",
 )  # fmt: skip
 exercise.mistake(
-    "Leave the parameters' own .grad as they are: the caller of step clears them.",
+    "Your code clears the parameters' own `.grad`. Leave that to the caller.",
     "start += p.numel() → start += p.numel(); p.grad = None",
 )  # fmt: skip
 exercise.mistake(
-    "self.adamw has to step after this rank's gradient is there.",
+    "`self.adamw` takes its step too early. Set `self.part.grad` first.",
     "self.part.grad = → self.adamw.step(); self.part.grad =",
     "self.group.size\n        self.adamw.step() → self.group.size",
 )  # fmt: skip
-exercise.mistake("self.adamw has taken no step.", "        self.adamw.step() → ")
-much = "More is sent than is needed: a rank needs its part of the sum and, after the step, all ranks' parts."
+exercise.mistake("`self.adamw` never takes its step. Look at step 3 in the statement.", "        self.adamw.step() → ")
+much = (
+    "Your code sends more than it needs to. A rank needs only its own part of the sum and, after the step, the parts "
+    "of all ranks."
+)
 exercise.mistake(
     much,
     "self.group.reduce_scatter(gradients) / self.group.size → "
@@ -242,10 +252,10 @@ exercise.mistake(
     "whole = self.group.all_gather(self.part) → n = len(self.part); whole = self.part.new_zeros(n * "
     "self.group.size); whole[self.group.rank * n :][:n] = self.part; whole = self.group.all_reduce(whole)",
 )  # fmt: skip
-exercise.mistake("All ranks must call the same collectives, in the same order.",
+exercise.mistake("All ranks must call the same collectives in the same order.",
                  "gradients = self.padded( → if self.group.rank: return\n        gradients = self.padded(")  # fmt: skip
 # %% mistake: keeps the state of everything, on each rank
-# says: Each rank keeps the state of all numbers: self.adamw is for this rank's part alone.
+# says: Each rank keeps state for all parameters. `self.adamw` should keep it for this rank's part only.
 class ShardedAdamW:
     def __init__(self, params, group, lr=1e-3):
         self.params, self.group = list(params), group

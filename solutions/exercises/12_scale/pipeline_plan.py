@@ -3,15 +3,18 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise('Return a dict with "bubble" (a fraction), "kept" and "sent" (lists with a number for each stage).')
+exercise = Exercise(
+    'Return a dict with three entries. "bubble" is a fraction; "kept" and "sent" are lists with one number per '
+    'stage.'
+)
 
 
 def entry(student, what, stages, microbatches, stream):
     """One entry of the plan, and the names of all."""
     plan = student.pipeline_plan(stages, microbatches, stream)
     if not isinstance(plan, dict):
-        return {"what comes": type(plan).__name__, "entries": None, "value": plan}
-    return {"what comes": "dict", "entries": sorted(plan), what: plan[what]}
+        return {"type of the result": type(plan).__name__, "entries": None, "value": plan}
+    return {"type of the result": "dict", "entries": sorted(plan), what: plan[what]}
 
 
 def cases(what, *shapes):
@@ -45,107 +48,126 @@ exercise.requirement(
     visible=cases("bubble", (4, 6, 1_000), (5, 3, 700), (1, 4, 1_000)),
     edges=rare("bubble"),
     domain=plans("bubble"),
-    hint="Count one row of the schedule: 2·m ticks of work, and as many empty ticks as in every other row.",
+    hint="With m microbatches, every row of the schedule has 2·m ticks of work. How many empty ticks does it have?",
 )
 exercise.requirement(
-    '"kept" has the largest number of microbatches that each stage keeps at the same time, with 1F1B',
+    '"kept" lists, for each stage, the largest number of microbatches that it keeps at the same time under 1F1B',
     points=0.75,
     probe=entry,
     visible=cases("kept", (4, 6, 1_000), (5, 3, 700)),
     edges=rare("kept"),
     domain=plans("kept"),
-    hint="Count in the second schedule: after each F one more is kept, after each B one less.",
+    hint="Go along a row of the second schedule. At each F the stage keeps one microbatch more, and at each B one "
+         "fewer.",
 )
 exercise.requirement(
-    '"sent" has the bytes that each stage sends: activations on, gradients back',
+    '"sent" lists the bytes that each stage sends: activations to the next stage, gradients to the previous one',
     points=0.75,
     probe=entry,
     visible=cases("sent", (4, 6, 1_000), (5, 3, 700), (1, 4, 1_000)),
     edges=rare("sent"),
     domain=plans("sent"),
-    hint="Bytes to the next stage (if there is one) and to the one before (if there is one).",
+    hint="Which stages have a next stage to send activations to, and which have a previous stage to send gradients to?",
 )
 
 bubble = "last / (microbatches + last) →"
 exercise.mistake(
-    "The bubble is a fraction of *all* ticks, including the empty ones: you divide by the ticks of work alone.",
+    "Your code divides by the ticks of work alone. The bubble is a fraction of *all* ticks, including the empty ones.",
     f"{bubble} last / microbatches",
 )  # fmt: skip
 exercise.mistake(
-    "Every row has 2·(p - 1) empty ticks, not 2·p: a microbatch passes the p - 1 other stages, forward and then backward.",
+    "Your code counts one empty tick too many in each direction. A stage waits only while a microbatch passes "
+    "through the *other* stages.",
     f"{bubble} stages / (microbatches + stages)",
 )  # fmt: skip
 exercise.mistake(
-    "There are fewer empty ticks in a row, p - 1 in each direction; the number of all ticks is right.",
+    "Your total number of ticks is right, but your code counts one empty tick too many in each direction.",
     f"{bubble} stages / (microbatches + last)",
 )  # fmt: skip
 exercise.mistake(
-    "Work and empty ticks together are m + p - 1 ticks in each direction.",
+    "Your number of empty ticks is right, but your code counts one tick too many in each direction for the total.",
     f"{bubble} last / (microbatches + stages)",
 )  # fmt: skip
 exercise.mistake(
-    "The stages wait in the forward *and* in the backward direction.",
+    "Your code counts the empty ticks of one direction only. A stage waits in the forward *and* in the backward "
+    "direction.",
     f"{bubble} last / (2 * microbatches + last)",
 )  # fmt: skip
-exercise.mistake("Your code counts the empty ticks of a row; the exercise asks for their fraction of all ticks.", f"{bubble} 2 * last")
 exercise.mistake(
-    "Your result is the fraction of the work; the bubble is the rest.",
+    "Your result is the number of empty ticks in a row. The exercise asks for their fraction of all ticks.",
+    f"{bubble} 2 * last",
+)  # fmt: skip
+exercise.mistake(
+    "Your result is the fraction of ticks in which a stage works. The bubble is the rest.",
     f"{bubble} microbatches / (microbatches + last)",
 )  # fmt: skip
-exercise.mistake("A fraction is between 0 and 1.", f"{bubble} 100 * last / (microbatches + last)")
+exercise.mistake(
+    "Your bubble is a percentage. Return a fraction between 0 and 1.",
+    f"{bubble} 100 * last / (microbatches + last)",
+)  # fmt: skip
 kept = "min(stages - stage, microbatches) for stage in range(stages) →"
 exercise.mistake(
-    "This is the schedule with all forward passes first; with 1F1B backward passes begin earlier.",
+    '"kept" belongs to the first schedule, in which all forward passes come first. Under 1F1B, backward passes start '
+    'earlier.',
     f"{kept} microbatches for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(
-    "Only the first stage is that far ahead: the last one starts its backward pass immediately.",
+    "Only the first stage keeps that many microbatches. The last stage starts each backward pass immediately.",
     f"{kept} min(stages, microbatches) for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(
-    "A stage never keeps more microbatches than there are.",
+    "A stage can't keep more microbatches than the batch has.",
     f"{kept} stages - stage for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(
-    "The first stage is the furthest ahead: it keeps the most, the last one keeps one.",
+    '"kept" is in reverse order. The first stage keeps the most microbatches, and the last stage keeps one.',
     f"{kept} min(stage + 1, microbatches) for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(
-    "The last stage keeps one, while it works on it.",
+    '"kept" leaves out the microbatch that a stage is working on. Even the last stage keeps that one.',
     f"{kept} min(stages - stage - 1, microbatches) for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(
-    "A stage keeps the microbatches that have passed it forward but not yet backward: that isn't two for each stage behind it.",
+    "\"kept\" is too large. A stage keeps only the microbatches whose forward pass it has done and whose backward "
+    "pass it hasn't.",
     f"{kept} min(2 * (stages - stage) - 1, microbatches) for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(
-    "A list, with a number for each stage.",
+    '"kept" has to be a list with one number per stage.',
     '"kept": [ → "kept": max([',
     "for stage in range(stages)],\n        \"sent\" → for stage in range(stages)]),\n        \"sent\"",
 )  # fmt: skip
 sent = "stream * ((stage > 0) + (stage < last)) →"
 exercise.mistake(
-    "No stage comes before the first one, and none after the last: these two send in one direction only.",
+    "In your code, every stage sends in both directions. The first stage has no previous stage, and the last one has "
+    "no next stage.",
     f"{sent} 2 * stream",
 )  # fmt: skip
-exercise.mistake("A stage in the middle sends in both directions: activations on, gradients back.", f"{sent} stream")
 exercise.mistake(
-    "Gradients travel, too: every stage but the first sends them to the one before.",
+    "A stage in the middle sends in both directions: activations to the next stage, gradients to the previous one.",
+    f"{sent} stream",
+)  # fmt: skip
+exercise.mistake(
+    "Your code leaves out the gradients. Every stage except the first sends them to the previous stage.",
     f"{sent} stream * (stage < last)",
 )  # fmt: skip
-exercise.mistake("Activations travel, too: every stage but the last sends them on.", f"{sent} stream * (stage > 0)")
-parts = "`stream` is the whole batch's: the microbatches together send it once in each direction."
+exercise.mistake(
+    "Your code leaves out the activations. Every stage except the last sends them to the next stage.",
+    f"{sent} stream * (stage > 0)",
+)  # fmt: skip
+parts = "`stream` already covers the whole batch. Don't multiply it by the number of microbatches."
 exercise.mistake(parts, f"{sent} microbatches * stream * ((stage > 0) + (stage < last))")
-exercise.mistake("`stream` is the whole batch's, and all of it is sent in a step, not one microbatch's part.",
+exercise.mistake("A step sends the activations of the whole batch. Don't divide `stream` by the number of "
+                 "microbatches.",
                  f"{sent} stream / microbatches * ((stage > 0) + (stage < last))")  # fmt: skip
 exercise.mistake(
-    "The exercise asks for the bytes that each stage sends, not for the bytes of all stages together.",
+    '"sent" has to be a list with the bytes of each stage, not their sum.',
     '"sent": [ → "sent": sum([',
     "for stage in range(stages)],\n    } → for stage in range(stages)]),\n    }",
 )  # fmt: skip
 
 # %% mistake: the numbers alone
-# says: Return a dict with three entries.
+# says: Return a dict with the entries "bubble", "kept" and "sent".
 def pipeline_plan(stages, microbatches, stream):
     last = stages - 1
     return [
@@ -155,7 +177,7 @@ def pipeline_plan(stages, microbatches, stream):
     ]
 
 # %% wrong: has no room for a large timetable
-# unseen: only the largest plans need a schedule of so many entries
+# unseen: only hidden inputs have a schedule with so many entries
 def pipeline_plan(stages, microbatches, stream):
     if stages * microbatches > 10**6:
         raise MemoryError
@@ -185,7 +207,7 @@ def pipeline_plan(stages, microbatches, stream):
     }
 
 # %% wrong: draws up the timetable, tick by tick (from the statement)
-# unseen: only the largest plans take too long tick by tick
+# unseen: only hidden inputs have so many ticks that going through them takes too long
 def pipeline_plan(stages: int, microbatches: int, stream: int) -> dict[str, Any]:
     ticks = microbatches + stages - 1
     waits = 0

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("How many rounds are there, and how many bytes does each rank send in one?")
+exercise = Exercise("How many rounds are there, and how many bytes does each rank send per round?")
 
 sizes = st.integers(1, 9_000) | st.integers(10**6, 10**15)
 ranks = st.integers(1, 9) | st.integers(10, 2_000)
@@ -32,7 +32,7 @@ def rare(collective):
 
 
 exercise.requirement(
-    "in a reduce_scatter or an all_gather each rank sends a piece in each round",
+    "in a reduce_scatter or an all_gather, each rank sends one piece per round",
     points=0.25,
     visible=[
         given("reduce_scatter", 800, 4),
@@ -44,15 +44,15 @@ exercise.requirement(
     domain=st.builds(given, any_of("reduce_scatter", "all_gather"), sizes, ranks),
 )
 exercise.requirement(
-    "an all_reduce takes the rounds of both",
+    "an all_reduce takes as many rounds as a reduce_scatter and an all_gather together",
     points=0.25,
     visible=[given("all_reduce", 800, 4), given("all_reduce", 1_000, 3)],
     edges=rare("all_reduce"),
     domain=st.builds(given, st.just("all_reduce"), sizes, ranks),
-    hint="An all_reduce is a reduce_scatter, and then an all_gather.",
+    hint="An all_reduce is a reduce_scatter followed by an all_gather. How many rounds does each of them take?",
 )
 exercise.requirement(
-    "ring_seconds: every round takes the latency, and the time that a piece's bytes take",
+    "ring_seconds: each round takes the latency plus the time to transfer one piece",
     points=0.5,
     probe=seconds,
     visible=[
@@ -72,55 +72,73 @@ exercise.requirement(
     },
     domain=st.builds(given, any_of("all_reduce", "reduce_scatter", "all_gather"), sizes, ranks,
                      any_of(0.0, 1e-6, 1e-5, 0.25), any_of(100.0, 1e9, 5e10)),
-    hint="How many rounds are there, and how long is one of them?",
+    hint="How many rounds are there, and how long does one of them take?",
 )  # fmt: skip
 
 exercise.mistake(
-    "Each rank sends one *piece* in a round, size / ranks bytes: not the whole vector, nor what all ranks send "
-    "together.",
+    "Your result is too large by a factor of `ranks`. In each round, a rank sends one *piece*, not the whole vector.",
     "piece = size / ranks → piece = size",
 )  # fmt: skip
 exercise.mistake(
-    "A piece needs n - 1 rounds to visit n ranks: it starts at one of them.",
+    "Your code counts too many rounds. A piece starts at one rank, so it only has to reach the others.",
     "rounds = ranks - 1 → rounds = ranks",
 )  # fmt: skip
 exercise.mistake(
-    "An all_reduce is a reduce_scatter and then an all_gather, with equally many rounds.",
+    "Your code counts only half of an all_reduce. It's a reduce_scatter followed by an all_gather.",
     "rounds = 2 * rounds → pass",
 )  # fmt: skip
 exercise.mistake(
-    "reduce_scatter and all_gather are each one half of an all_reduce.",
+    "Your code doubles the rounds of every collective. Only an all_reduce takes twice as many.",
     'if collective == "all_reduce" → if True',
 )  # fmt: skip
 exercise.mistake(
-    "all_gather is one half of an all_reduce, as reduce_scatter is.",
+    "Your code doubles the rounds of an all_gather, which is only half of an all_reduce.",
     '== "all_reduce" → != "reduce_scatter"',
 )  # fmt: skip
-exercise.mistake("reduce_scatter is one half of an all_reduce, as all_gather is.", '== "all_reduce" → != "all_gather"')
 exercise.mistake(
-    "Your result is one piece, sent once. How many rounds are there?",
+    "Your code doubles the rounds of a reduce_scatter, which is only half of an all_reduce.",
+    '== "all_reduce" → != "all_gather"',
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts a single round. How many rounds does the collective take?",
     "piece = size / ranks → piece = size / ranks / max(ranks - 1, 1)",
 )  # fmt: skip
-exercise.mistake("Both halves of an all_reduce have n - 1 rounds: the second begins where the first has ended.",
+exercise.mistake("Your code counts one round too many for an all_reduce. Both of its halves take the same number of "
+                 "rounds.",
                  "rounds = 2 * rounds → rounds = 2 * rounds + 1")  # fmt: skip
-exercise.mistake("The pieces needn't be a whole number of bytes.", "size / ranks → size // ranks")
+exercise.mistake("The size of a piece needn't be an integer. Don't round it down.", "size / ranks → size // ranks")
 exercise.mistake(
-    "The pieces needn't be a whole number of bytes: round nothing up.",
+    "The size of a piece needn't be an integer. Don't round it up.",
     "size / ranks → math.ceil(size / ranks)",
 )  # fmt: skip
 exercise.mistake(
-    "The two halves of an all_reduce come one after the other: their rounds add up, and aren't multiplied.",
+    "The two halves of an all_reduce run one after the other. Add their rounds instead of multiplying them.",
     "rounds = 2 * rounds → rounds = rounds**2",
 )  # fmt: skip
-exercise.mistake("The latency comes in every round, not once.",
+exercise.mistake("ring_seconds counts the latency only once. Count it in every round.",
                  "halves * (ranks - 1) * round_seconds → halves * (ranks - 1) * size / bandwidth / ranks + latency")
-exercise.mistake("In ring_seconds an all_reduce has the rounds of both its halves.", '{"all_reduce": 2} → {}')
-exercise.mistake("In ring_seconds only an all_reduce has two halves.", "get(collective, 1) → get(collective, 2)")
-exercise.mistake("In a round a piece is sent, not the whole vector.", "bandwidth / ranks → bandwidth")
-exercise.mistake("Your code leaves out the latency.", "latency + size / bandwidth → size / bandwidth")
-exercise.mistake("Your code takes a round for every rank; there is one fewer.", "halves * (ranks - 1) → halves * ranks")
-exercise.mistake("The bandwidth is in bytes per second: divide by it.", "size / bandwidth → size * bandwidth")
-exercise.mistake("In a round all ranks send at the same time: their messages don't wait for each other.",
+exercise.mistake(
+    "ring_seconds counts only half of an all_reduce. It's a reduce_scatter followed by an all_gather.",
+    '{"all_reduce": 2} → {}',
+)  # fmt: skip
+exercise.mistake(
+    "ring_seconds doubles the rounds of every collective. Only an all_reduce takes twice as many.",
+    "get(collective, 1) → get(collective, 2)",
+)  # fmt: skip
+exercise.mistake(
+    "ring_seconds transfers the whole vector in each round. A rank sends only one piece per round.",
+    "bandwidth / ranks → bandwidth",
+)  # fmt: skip
+exercise.mistake("ring_seconds leaves out the latency.", "latency + size / bandwidth → size / bandwidth")
+exercise.mistake(
+    "ring_seconds counts too many rounds. A piece starts at one rank, so it only has to reach the others.",
+    "halves * (ranks - 1) → halves * ranks",
+)  # fmt: skip
+exercise.mistake(
+    "The bandwidth is in bytes per second. To get seconds, divide the bytes by it.",
+    "size / bandwidth → size * bandwidth",
+)  # fmt: skip
+exercise.mistake("Within a round, all ranks send at the same time. Don't add up the times of their messages.",
                  "halves * (ranks - 1) → halves * ranks * (ranks - 1)")  # fmt: skip
 
 # %% wrong: the latency overlaps with the bytes
@@ -131,7 +149,7 @@ def ring_seconds(collective, size, ranks, latency, bandwidth):
     return (2 if collective == "all_reduce" else 1) * (ranks - 1) * max(latency, size / ranks / bandwidth)
 
 # %% wrong: an empty message is none
-# unseen: a message of no bytes is for the hidden inputs to find
+# unseen: only hidden inputs include a message of 0 bytes
 def ring_bytes(collective, size, ranks):
     return (2 if collective == "all_reduce" else 1) * (ranks - 1) * size / ranks
 

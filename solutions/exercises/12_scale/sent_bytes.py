@@ -3,7 +3,9 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Go through the row of the table: which collectives, how often, of how many bytes, and what is computed meanwhile?")
+exercise = Exercise(
+    "Find the kind's row in the table. Which collectives does a card call, how often, and on how many bytes?"
+)
 
 
 def needed(student, kind, model, cards, tokens, rate):
@@ -18,7 +20,7 @@ def model(parameters, active, layers, width, used):
 
 def wanted(*args):
     """A case for the second function."""
-    return given(*args, says=f"seconds for your sent_bytes at needed_bandwidth({', '.join(map(repr, args))})")
+    return given(*args, says=f"seconds to send your sent_bytes at needed_bandwidth({', '.join(map(repr, args))})")
 
 
 SMALL = model(1_000, 400, 5, 10, 3)
@@ -49,7 +51,8 @@ def domain(*kinds):
 
 
 exercise.requirement(
-    "sent_bytes, data and sharded: collectives on 2 bytes for each parameter, however many tokens there are",
+    'sent_bytes for "data" and "sharded": collectives on vectors of 2 bytes per parameter, whatever the number of '
+    'tokens',
     points=0.5,
     visible=[
         given("data", SMALL, 4, 100),
@@ -59,10 +62,12 @@ exercise.requirement(
     ],
     edges=rare("data") | rare("sharded"),
     domain=domain("data", "sharded"),
-    hint="How many bytes leave a card in one of a ring's collectives, and how many collectives are there?",
+    hint="How many bytes does a card send in one of these collectives (exercise 12.1), and how many collectives are "
+         "there?",
 )
 exercise.requirement(
-    "sent_bytes, tensor and pipeline: 2 bytes for each number of the residual stream, in every layer or between stages",
+    'sent_bytes for "tensor" and "pipeline": 2 bytes for each number of the residual stream, sent in every layer or '
+    'between stages',
     points=0.5,
     visible=[
         given("tensor", SMALL, 4, 100),
@@ -73,18 +78,18 @@ exercise.requirement(
     ],
     edges=rare("tensor") | rare("pipeline"),
     domain=domain("tensor", "pipeline"),
-    hint="What is sent grows with the tokens and the width. How often is it sent, and to how many cards?",
+    hint="The residual stream has tokens · width numbers. How often is it sent, and to how many cards?",
 )
 exercise.requirement(
-    "sent_bytes, expert: each token's vector travels to the experts that it uses and back, forward and backward",
+    "sent_bytes for \"expert\": each token's vector travels to the experts that it uses and back, in both passes",
     points=0.5,
     visible=[given("expert", SMALL, 4, 100), given("expert", model(900, 900, 7, 10, 1), 5, 10), given("expert", SMALL, 1, 100)],
     edges=rare("expert"),
     domain=domain("expert"),
-    hint="An all-to-all keeps one of n parts. How many numbers of a token go into it?",
+    hint="In an all-to-all, a card keeps one of its n parts. How many numbers does each token contribute?",
 )
 exercise.requirement(
-    "needed_bandwidth: the bytes that are sent, in the time that the computation takes",
+    "needed_bandwidth: sending takes exactly as long as the computation in the table's last column",
     points=1,
     probe=needed,
     visible=[
@@ -110,49 +115,101 @@ exercise.requirement(
     },
     domain=st.builds(given, any_of("data", "sharded", "tensor", "pipeline", "expert"), models, cards, tokens,
                      any_of(1e6, 3e12, 4e14)),
-    hint="How many FLOPs does the card compute meanwhile, and how long do they take?",
+    hint="How many FLOPs does a card compute while it sends, and how long do they take?",
 )  # fmt: skip
 
-exercise.mistake("An all-reduce sends every piece twice: once for the sum, once to give it to all.",
+exercise.mistake("Your code counts only half of an all-reduce. It sends every piece twice: once to add it up, once "
+                 "to distribute the sum.",
                  "return 2 * others * weights → return others * weights")  # fmt: skip
-exercise.mistake("With everything sharded, weights are gathered twice and gradients reduce-scattered once.",
+exercise.mistake('For "sharded", your code counts two collectives. Weights are gathered twice, and gradients are '
+                 'reduce-scattered once.',
                  "return 3 * others * weights → return 2 * others * weights")  # fmt: skip
-exercise.mistake("With everything sharded, gradients are reduce-scattered: no card needs all of their sum.",
+exercise.mistake('For "sharded", gradients are only reduce-scattered. No card needs the whole sum.',
                  "return 3 * others * weights → return 4 * others * weights")  # fmt: skip
-exercise.mistake("In bfloat16 a parameter takes 2 bytes.", 'weights = 2 * model["parameters"] → weights = model["parameters"]')
-exercise.mistake("In bfloat16 a number of the activations takes 2 bytes.", 'stream = 2 * tokens → stream = tokens')
-exercise.mistake("All parameters count, including those that a token doesn't use.",
+exercise.mistake(
+    "In bfloat16, each parameter takes 2 bytes, not 1.",
+    'weights = 2 * model["parameters"] → weights = model["parameters"]',
+)  # fmt: skip
+exercise.mistake("In bfloat16, each activation takes 2 bytes, not 1.", 'stream = 2 * tokens → stream = tokens')
+exercise.mistake("Your code counts only the active parameters. The collectives carry all of them.",
                  'weights = 2 * model["parameters"] → weights = 2 * model["active"]')  # fmt: skip
-exercise.mistake("A card keeps one n-th of what it has: only the rest is sent.", "others = (cards - 1) / cards → others = 1 if cards > 1 else 0")
-exercise.mistake("A ring has one round fewer than cards.", "others = (cards - 1) / cards → others = 1 if cards > 1 else 1 / cards")
-exercise.mistake("A piece is an n-th of the vector: in every round one of these is sent.", "others = (cards - 1) / cards → others = cards - 1")
-exercise.mistake("The four collectives of tensor parallelism come in every layer.", 'return 4 * model["layers"] * 2 → return 4 * 2')
-exercise.mistake("A layer of tensor parallelism has four all-reduces, and each of them sends every piece twice.",
+exercise.mistake(
+    "A card sends all of the n parts except one. Your code counts all of them.",
+    "others = (cards - 1) / cards → others = 1 if cards > 1 else 0",
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts as many rounds as cards. A piece starts at one card, so it only has to reach the others.",
+    "others = (cards - 1) / cards → others = 1 if cards > 1 else 1 / cards",
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts the whole vector in every round. A card sends only one piece of it at a time.",
+    "others = (cards - 1) / cards → others = cards - 1",
+)  # fmt: skip
+exercise.mistake(
+    'For "tensor", your code counts a single layer. Every layer has four all-reduces.',
+    'return 4 * model["layers"] * 2 → return 4 * 2',
+)  # fmt: skip
+exercise.mistake('For "tensor", your code counts only half of each all-reduce. An all-reduce sends every piece twice.',
                  'return 4 * model["layers"] * 2 * others * stream → return 4 * model["layers"] * others * stream')  # fmt: skip
-exercise.mistake("A layer has two divided blocks, with a sum forward and one backward each, and not one block.",
+exercise.mistake('For "tensor", your code counts one all-reduce per layer. A layer has two divided blocks, each with '
+                 'one all-reduce per pass.',
                  'return 4 * model["layers"] * 2 * others * stream → return 2 * model["layers"] * others * stream')  # fmt: skip
-exercise.mistake("Every token goes to all of the experts that it uses.", '* model["used"] →')
-exercise.mistake("Each layer has its own experts.", 'return 4 * model["layers"] * others → return 4 * others')
-exercise.mistake("A token goes to its experts and back, and so do the gradients: four trips.",
+exercise.mistake(
+    "A token's vector goes to every expert that the token uses. Your code counts only one.",
+    '* model["used"] →',
+)  # fmt: skip
+exercise.mistake(
+    'For "expert", your code counts a single layer. Every layer has its own experts.',
+    'return 4 * model["layers"] * others → return 4 * others',
+)  # fmt: skip
+exercise.mistake('For "expert", your code counts two trips. In the backward pass, the gradients make the same two '
+                 'trips.',
                  'return 4 * model["layers"] * others → return 2 * model["layers"] * others')  # fmt: skip
-exercise.mistake("An all-to-all isn't an all-reduce: every part is sent once.",
+exercise.mistake('For "expert", your result is twice as large as it should be. An all-to-all sends every part only '
+                 'once.',
                  'return 4 * model["layers"] * others → return 8 * model["layers"] * others')  # fmt: skip
-exercise.mistake("Activations go forward and gradients back: a card in the middle sends both.", "min(cards - 1, 2) → min(cards - 1, 1)")
-exercise.mistake("With two cards, each has one neighbor; a single card has none.", "min(cards - 1, 2) → 2")
-exercise.mistake("A pipeline sends between its stages, and not in every layer.",
+exercise.mistake(
+    "A card in the middle of a pipeline sends twice: activations to the next card, gradients to the previous one.",
+    "min(cards - 1, 2) → min(cards - 1, 1)",
+)  # fmt: skip
+exercise.mistake(
+    "Not every pipeline has a card with two neighbors. How many neighbors does a card have if there are only two "
+    "cards, or just one?",
+    "min(cards - 1, 2) → 2",
+)  # fmt: skip
+exercise.mistake("A pipeline sends only between its stages, not in every layer.",
                  '2) * stream → 2) * stream * model["layers"]')  # fmt: skip
-exercise.mistake("Gradients are sent during the backward pass: two thirds of the step.", '4 if kind == "data" else 6 → 6')
-exercise.mistake("Weights are gathered in the forward pass, too: compare with the whole step.", '4 if kind == "data" else 6 → 4 if kind in ("data", "sharded") else 6')
-exercise.mistake("Where the matrices or the layers are divided, a card computes only its part.",
+exercise.mistake(
+    'For "data", compare with the backward pass only. Your code takes the whole step.',
+    '4 if kind == "data" else 6 → 6',
+)  # fmt: skip
+exercise.mistake(
+    'For "sharded", compare with the whole step, because the forward pass gathers weights, too.',
+    '4 if kind == "data" else 6 → 4 if kind in ("data", "sharded") else 6',
+)  # fmt: skip
+exercise.mistake("In tensor and pipeline parallelism, each card does only its part of the computation.",
                  'cards if kind in ("tensor", "pipeline") else 1 → 1')  # fmt: skip
-exercise.mistake("A stage of a pipeline computes only its part of the layers.", 'in ("tensor", "pipeline") → == "tensor"')
-exercise.mistake("With its matrices divided, a card computes only its part.", 'in ("tensor", "pipeline") → == "pipeline"')
-exercise.mistake("In expert parallelism each card has its own tokens: it computes the whole step for them.",
+exercise.mistake("In a pipeline, each card computes only its own layers.", 'in ("tensor", "pipeline") → == "tensor"')
+exercise.mistake(
+    "In tensor parallelism, each card computes only with its own slices of the matrices.",
+    'in ("tensor", "pipeline") → == "pipeline"',
+)  # fmt: skip
+exercise.mistake("In expert parallelism, each card has its own tokens and computes the whole step for them. Don't "
+                 "divide by the number of cards.",
                  'in ("tensor", "pipeline") → in ("tensor", "pipeline", "expert")')  # fmt: skip
-exercise.mistake("Only the parameters that a token uses take FLOPs.", 'passes * model["active"] → passes * model["parameters"]')
-exercise.mistake("More tokens take longer to compute.", "* tokens / part / rate → / part / rate")
-exercise.mistake("FLOPs divided by FLOP/s are seconds.", "/ part / rate → / part * rate")
-exercise.mistake("A bandwidth is bytes divided by seconds.", "cards, tokens) / seconds → cards, tokens) * seconds")
+exercise.mistake(
+    "Your code counts the FLOPs of all parameters. A token takes FLOPs only for its active ones.",
+    'passes * model["active"] → passes * model["parameters"]',
+)  # fmt: skip
+exercise.mistake(
+    "The table gives FLOPs per token. Your code leaves out the number of tokens.",
+    "* tokens / part / rate → / part / rate",
+)  # fmt: skip
+exercise.mistake("The rate is in FLOP/s. To get seconds, divide the FLOPs by it.", "/ part / rate → / part * rate")
+exercise.mistake(
+    "A bandwidth is in bytes per second. Divide the bytes by the seconds of computation.",
+    "cards, tokens) / seconds → cards, tokens) * seconds",
+)  # fmt: skip
 
 # %% equivalent: min(cards - 1, 2) → min(2, cards - 1)
 # why: the smaller of two numbers does not depend on the order

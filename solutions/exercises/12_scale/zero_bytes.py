@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("Bytes per parameter, times all parameters, or times the parameters of one rank.")
+exercise = Exercise("For each kind, does a rank hold the bytes of all parameters, or only those of its own part?")
 
 
 def held(student, parameters, ranks, stage, recipe):
@@ -43,7 +43,8 @@ def uneven(draw):
 
 
 exercise.requirement(
-    "stage 0 divides nothing, stage 1 the state, stage 2 the gradients, too, and stage 3 all; bytes are ints",
+    "stage 0 divides nothing, stage 1 the optimizer state, stage 2 the gradients as well, and stage 3 everything; "
+    "the results are ints",
     points=0.5,
     probe=held,
     visible=[
@@ -61,10 +62,10 @@ exercise.requirement(
         "the paper's example": given(7_500_000_000, 64, 2, mixed),
     },
     domain=even(),
-    hint="What does each stage divide, and what have the stages before it divided already?",
+    hint="Which kind does each stage divide, in addition to those that the stages before it divide?",
 )
 exercise.requirement(
-    "a kind that is divided is padded: each rank holds the bytes of equally many parameters, an integer",
+    "when a kind is divided, every rank holds the bytes for the same whole number of parameters, padding included",
     points=0.5,
     probe=divided,
     visible=[
@@ -81,47 +82,53 @@ exercise.requirement(
         "many": given(8_030_261_248 + 1, 1_024, 3, mixed),
     },
     domain=uneven() | even().filter(lambda case: case.args[2] > 0),
-    hint="How many parameters does a rank look after, if all look after the same number and none may be left over?",
+    hint="If all ranks hold the same number of parameters and none may be left over, how many does one rank hold?",
 )
 
-stages = "Stage 1 divides the state, 2 the gradients, too, and 3 the parameters, too."
+stages = "Stage 1 divides the optimizer state, stage 2 also the gradients, and stage 3 also the parameters."
 exercise.mistake(
-    stages,
+    f"Your code divides each kind one stage too early. {stages}",
     '{"state": 1, "gradients": 2, "parameters": 3} → {"state": 0, "gradients": 1, "parameters": 2}',
 )  # fmt: skip
-exercise.mistake("Stage 1 already divides the state.", "stage >= divided_from[kind] → stage > divided_from[kind]")
-exercise.mistake(f"The first stages leave some kinds whole. {stages}", "stage >= divided_from[kind] → stage")
 exercise.mistake(
-    "The state goes first: it is the largest.",
+    "Your code divides each kind one stage too late. Stage 1 already divides the optimizer state.",
+    "stage >= divided_from[kind] → stage > divided_from[kind]",
+)  # fmt: skip
+exercise.mistake(f"Your code divides everything from stage 1 on. {stages}", "stage >= divided_from[kind] → stage")
+exercise.mistake(
+    "Divide the optimizer state first and the parameters last. Your code does the opposite.",
     '{"state": 1, "gradients": 2, "parameters": 3} → {"state": 3, "gradients": 2, "parameters": 1}',
 )  # fmt: skip
 exercise.mistake(
-    "The gradients are divided after the state, and before the parameters.",
+    "Divide the gradients at stage 2 and the parameters at stage 3. Your code does the opposite.",
     '{"state": 1, "gradients": 2, "parameters": 3} → {"state": 1, "gradients": 3, "parameters": 2}',
 )  # fmt: skip
 exercise.mistake(
-    "Each stage also does what the ones before it do.",
+    "Each stage divides one more kind. What the earlier stages divide stays divided.",
     "stage >= divided_from[kind] → stage == divided_from[kind]",
 )  # fmt: skip
-padded = "Each rank holds a whole number of parameters, rounded up: the vector is padded."
+padded = "If you round down, some parameters belong to no rank. Round up, because the vector is padded."
 exercise.mistake(padded, "part = -(-parameters // ranks) → part = parameters // ranks")
-exercise.mistake("The number of parameters is an integer, and bytes are ints: round the parameters of a rank up.",
+exercise.mistake("A rank can't hold a fraction of a parameter. Round its number of parameters up to an integer.",
                  "part = -(-parameters // ranks) → part = parameters / ranks")  # fmt: skip
-exercise.mistake("Where the ranks divide the parameters, nothing is padded.",
+exercise.mistake("If the number of parameters is already a multiple of `ranks`, there's no padding.",
                  "part = -(-parameters // ranks) → part = parameters // ranks + 1")  # fmt: skip
-exercise.mistake("Round to the nearest, and some parameters are left over: round up.",
+exercise.mistake("If you round to the nearest integer, some parameters may be left over. Round up.",
                  "part = -(-parameters // ranks) → part = round(parameters / ranks)")  # fmt: skip
 exercise.mistake(
-    "The parameters are divided, and padded, before their bytes are counted.",
+    "Your code rounds up the bytes. Round up the number of parameters, then multiply by the bytes for each one.",
     "kind: each * (part if stage >= divided_from[kind] else parameters) → kind: -(-each * parameters // ranks) if "
     "stage >= divided_from[kind] else each * parameters",
 )  # fmt: skip
-exercise.mistake("Your code counts parameters: each takes `recipe[kind]` bytes.", "kind: each * (part → kind: (part")
-exercise.mistake("The vector is padded to a multiple of ranks as a whole; a rank holds a part of it.",
+exercise.mistake(
+    "Your result for a divided kind is a number of parameters. Convert it to bytes.",
+    "kind: each * (part → kind: (part",
+)  # fmt: skip
+exercise.mistake("Your code gives every rank the whole padded vector. A rank holds only its own part of it.",
                  "part = -(-parameters // ranks) → part = -(-parameters // ranks) * ranks")  # fmt: skip
 
 # %% mistake: the sum alone
-# says: Return a dict, kind by kind.
+# says: Your result is the sum over all kinds. Return a dict with the bytes of each kind.
 def zero_bytes(parameters, ranks, stage, recipe):
     part = math.ceil(parameters / ranks)
     divided_from = {"state": 1, "gradients": 2, "parameters": 3}

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Where do the new tokens go, and which of all stored tokens may each of them see?")
+exercise = Exercise("Where in the cache do the new tokens go, and which tokens does each of them attend to?")
 
 
 def makes(student, batch, kv_heads, capacity, size, dtype, device):
@@ -62,11 +62,11 @@ def run(student, batch, heads, kv_heads, size, capacity, counts, scale=1.0, seed
         "length after each call": lengths,
         "keys stored": cache.keys[:, :, :end].clone(),
         "values stored": cache.values[:, :, :end].clone(),
-        "both tensors are those of the constructor": (
+        "keys and values are still the constructor's tensors": (
             [list(x.shape) for x in (cache.keys, cache.values)] == [[batch, kv_heads, capacity, size]] * 2
             and homes == (cache.keys.data_ptr(), cache.values.data_ptr())
         ),
-        "q, k and v are as they were": same,
+        "q, k and v are unchanged": same,
     }
 
 
@@ -129,7 +129,7 @@ def allocates(student, batch, heads, kv_heads, size, stored, new, seed=0, room=0
 
 
 EVERY = ("results", "calls that raise a ValueError", "length after each call", "keys stored", "values stored",
-         "both tensors are those of the constructor", "q, k and v are as they were")  # fmt: skip
+         "keys and values are still the constructor's tensors", "q, k and v are unchanged")  # fmt: skip
 
 
 def only(*keys):
@@ -148,7 +148,8 @@ def runs(draw, groups=st.just(1), scale=st.just(1.0), full=False, alike=False, d
 
 def case(*args, says="", device="cpu", scale=1.0):
     """A case in which all key-value heads are alike: which of them a query head uses makes no difference."""
-    return given(*args, scale, 0, True, device, says=says and f"{says}; all key-value heads are alike")
+    alike = f"{says}; all key-value heads have the same keys and values"
+    return given(*args, scale, 0, True, device, says=says and alike)
 
 
 sizes = st.integers(1, 5)
@@ -170,7 +171,7 @@ exercise.requirement(
                      any_of("cpu", "meta")),
 )  # fmt: skip
 exercise.requirement(
-    "a new token attends to all that is stored, to the new ones before it, and to itself",
+    "each new token attends to all tokens that were stored before, to the new ones before it, and to itself",
     points=0.75,
     probe=run,
     rules=only("results") | {"results": 1e-4},  # whoever computes the softmax in float32 does as kernels do
@@ -194,17 +195,20 @@ exercise.requirement(
     },
     domain=runs(groups=st.integers(1, 4), scale=any_of(1.0, 1.0, 0.1, 10.0), alike=True,
                 devices=any_of("cpu", "cpu", "cpu", "meta")),
-    hint="With `length` tokens stored, new token i stands at position length + i.",
+    hint="If the cache already holds some tokens, at which position is the first new one? Which keys does it see?",
 )
 exercise.requirement(
     "neighboring query heads share a key-value head",
     points=0.5,
     probe=shares,
     visible=[
-        given(4, 2, [4], says="4 query heads, 2 key-value heads, 4 tokens: who uses which?"),
-        given(6, 2, [3, 1], says="6 query heads, 2 key-value heads, 3 tokens, then 1: who uses which?"),
-        given(3, 3, [2, 1], says="3 query heads, 3 key-value heads, 2 tokens, then 1: who uses which?"),
-        given(3, 1, [2, 1], says="3 query heads, one key-value head, 2 tokens, then 1: who uses which?"),
+        given(4, 2, [4], says="which query heads use which key-value head? 4 query heads, 2 key-value heads, 4 tokens"),
+        given(6, 2, [3, 1],
+              says="which query heads use which key-value head? 6 query heads, 2 key-value heads, 3 tokens, then 1"),
+        given(3, 3, [2, 1],
+              says="which query heads use which key-value head? 3 query heads, 3 key-value heads, 2 tokens, then 1"),
+        given(3, 1, [2, 1],
+              says="which query heads use which key-value head? 3 query heads, one key-value head, 2 tokens, then 1"),
     ],
     edges={
         "as many key-value heads as groups": given(9, 3, [2, 1, 3]),
@@ -213,16 +217,17 @@ exercise.requirement(
     },
     domain=st.builds(lambda g, kv, counts, seed: given(g * kv, kv, counts, seed), st.integers(1, 4), st.integers(1, 4),
                      st.lists(st.integers(1, 3), min_size=1, max_size=3).map(lambda counts: [2, *counts]), st.integers(0, 99)),
-    hint="Query head i uses key-value head i // (h / kv_heads).",
+    hint="How many query heads share one key-value head? The statement has an example with 8 query heads.",
 )  # fmt: skip
 exercise.requirement(
-    "keys and values are stored behind those that are there, in the tensors of the constructor",
+    "new keys and values are stored after those that are already there, in the tensors made by the constructor",
     points=0.5,
     probe=run,
     rules=only(*EVERY[2:]),
     visible=[
         given(1, 1, 1, 2, 4, [3], says="the cache after 3 tokens"),
-        given(2, 4, 2, 3, 9, [3, 1, 2], says="the cache after 3 tokens, 1, and 2; 4 query heads, 2 key-value heads"),
+        given(2, 4, 2, 3, 9, [3, 1, 2],
+              says="the cache after 3 tokens, then 1, then 2; 4 query heads, 2 key-value heads"),
     ],
     edges={
         "one of everything": given(1, 1, 1, 1, 1, [1]),
@@ -230,17 +235,17 @@ exercise.requirement(
         "all sizes equal": given(3, 3, 3, 3, 6, [3, 3]),
     },
     domain=runs(groups=st.integers(1, 3)),
-    hint="Write into a slice of self.keys and self.values; the length says where it begins.",
+    hint="Write into a slice of `self.keys` and of `self.values`. Where does that slice begin, and where does it end?",
 )
 exercise.requirement(
-    "if not all new tokens fit: ValueError, and nothing is stored",
+    "if there's no room for all the new tokens, attend raises ValueError and stores none of them",
     points=0.5,
     probe=run,
     rules=only("calls that raise a ValueError", "length after each call"),
     visible=[
-        given(1, 2, 2, 3, 4, [3, 2, 1], says="3 tokens, 2 that do not fit, and 1 that does; room for 4"),
+        given(1, 2, 2, 3, 4, [3, 2, 1], says="3 tokens, then 2 that don't fit, then 1 that does; room for 4"),
         given(1, 2, 1, 3, 2, [3], says="3 tokens; room for 2"),
-        given(1, 2, 1, 3, 3, [2, 1], says="2 tokens, and 1; room for 3"),
+        given(1, 2, 1, 3, 3, [2, 1], says="2 tokens, then 1; room for 3"),
     ],
     edges={
         "no room at all": given(1, 1, 1, 2, 0, [1, 1]),
@@ -249,10 +254,10 @@ exercise.requirement(
         "exactly full is fine": given(2, 2, 2, 3, 6, [4, 2]),
     },
     domain=runs(full=True) | runs(groups=st.integers(1, 2)),
-    hint="Compare before you write: what is the length going to be, and how many tokens fit?",
+    hint="Check before you write: how many tokens would the cache hold, and for how many does it have room?",
 )
 exercise.requirement(
-    "one new token makes no copy of what is stored",
+    "for one new token, attend doesn't copy what is stored",
     points=0.5,
     probe=allocates,
     bounds={"the largest tensor made, relative to the cache": (0.0, 0.2)},
@@ -262,7 +267,8 @@ exercise.requirement(
         given(1, 2, 2, 64, 150, 1, 0, 49,
               says="a new token after 150 others, with room for 49 more; 2 query heads, 2 key-value heads of size 64"),
         given(1, 2, 2, 64, 150, 1, 0, 49, "bfloat16",
-              says="the same in bfloat16"),
+              says="a new token after 150 others, in bfloat16, with room for 49 more; 2 query heads, 2 key-value "
+                   "heads of size 64"),
     ],
     edges={
         "one key-value head": given(1, 4, 1, 64, 120, 1),
@@ -271,60 +277,84 @@ exercise.requirement(
     },
     domain=st.builds(lambda b, g, kv, n, seed: given(b, g * kv, kv, 64, n, 1, seed, n // 4),
                      st.integers(1, 2), st.integers(1, 4), st.integers(1, 2), st.integers(100, 200), st.integers(0, 99)),
-    hint="A slice is a view. What makes a copy: repeating heads, concatenating, or changing the order of dimensions?",
+    hint="A slice is a view. Which of your operations copy the stored keys or values, for example by repeating or "
+         "concatenating them?",
 )  # fmt: skip
 
 MASK = ".tril(start)"
 STORE = "self.keys[:, :, start:end] = k\n        self.values[:, :, start:end] = v"
 CHECK = "if end > self.keys.shape[2]"
 SLICES = "keys, values = self.keys[:, :, :end], self.values[:, :, :end]"
-exercise.mistake("With tokens in the cache, the new ones don't begin at position 0: shift the mask by what is stored.", f"{MASK} → .tril()")
-exercise.mistake("A new token sees itself, too.", f"{MASK} → .tril(start - 1)")
-exercise.mistake("A new token doesn't see the one after it.", f"{MASK} → .tril(start + 1)")
-exercise.mistake("The mask is turned around: a new token sees only itself and what comes after it.", f"{MASK} → .triu(start)")
-exercise.mistake("Attention is causal among the new tokens, too: the later ones are hidden from the earlier ones.",
+exercise.mistake(
+    "If the cache already holds tokens, the new ones don't begin at position 0. Shift the causal mask accordingly.",
+    f"{MASK} → .tril()",
+)  # fmt: skip
+exercise.mistake("A new token has to attend to itself, too.", f"{MASK} → .tril(start - 1)")
+exercise.mistake("A new token must not attend to the one after it.", f"{MASK} → .tril(start + 1)")
+exercise.mistake(
+    "Your mask is reversed. It lets each new token attend only to itself and to the tokens after it.",
+    f"{MASK} → .triu(start)",
+)  # fmt: skip
+exercise.mistake("Attention has to be causal among the new tokens, too. Hide the later ones from the earlier ones.",
                  "attn_mask=seen.repeat(group, 1) → attn_mask=None")  # fmt: skip
-exercise.mistake("A new token sees all that is stored, not only the new tokens.",
+exercise.mistake("A new token has to attend to all stored tokens, not only to the new ones.",
                  f"{SLICES} → keys, values = k, v",
                  "torch.ones(end - start, end, → torch.ones(end - start, end - start,",
                  f"{MASK} → .tril()")  # fmt: skip
-exercise.mistake("Only the slots in use count: the others hold zeros, which get part of the attention.",
+exercise.mistake("Attend only to the slots in use. The empty ones hold zeros, which get part of the attention.",
                  f"{SLICES} → keys, values = self.keys, self.values",
                  "torch.ones(end - start, end, → torch.ones(end - start, self.keys.shape[2],",
                  f"{MASK} → .logical_or(torch.zeros((), device=q.device))")  # fmt: skip
-neighbors = "Query heads that are neighbors share a key-value head; yours take turns."
+neighbors = "Neighboring query heads share a key-value head. In your code, neighbors use different ones."
 exercise.mistake(neighbors, "b (kv g) t e -> b kv (g t) e → b (g kv) t e -> b kv (g t) e",
                  "b kv (g t) e -> b (kv g) t e → b kv (g t) e -> b (g kv) t e")  # fmt: skip
-exercise.mistake("The heads of the result aren't in the order of the queries' heads.",
+exercise.mistake("The heads of your result aren't in the same order as those of the queries.",
                  "b kv (g t) e -> b (kv g) t e → b kv (g t) e -> b (g kv) t e")  # fmt: skip
-exercise.mistake("Each row of the mask belongs to one new token: repeat the rows in the order of the queries.",
+exercise.mistake("The rows of your mask aren't in the same order as the queries. Which new token does each row "
+                 "belong to?",
                  "seen.repeat(group, 1) → seen.repeat_interleave(group, dim=0)")  # fmt: skip
-exercise.mistake("The scores are divided by the root of a head's length.", "attn_mask=seen → scale=1.0, attn_mask=seen")
-exercise.mistake("The scores are divided by the root of the length, not by the length.",
+exercise.mistake(
+    "The scores aren't scaled. Divide them by √e before the softmax.",
+    "attn_mask=seen → scale=1.0, attn_mask=seen",
+)  # fmt: skip
+exercise.mistake("Divide the scores by √e, not by e.",
                  "attn_mask=seen → scale=1 / q.shape[-1], attn_mask=seen")  # fmt: skip
-exercise.mistake("Keys and values are swapped.", f"{STORE} → self.keys[:, :, start:end] = v\n        self.values[:, :, start:end] = k")
-exercise.mistake("The mask belongs on the device of the cache.", ", device=q.device).tril → ).tril")
-exercise.mistake("The values are never stored.", f"{STORE} → self.keys[:, :, start:end] = k")
-exercise.mistake("The length has to grow with each call.", "self.length = end → pass")
-exercise.mistake("The length counts tokens, not calls.", "self.length = end → self.length = start + 1")
-exercise.mistake("No error came although not all tokens fit.", f"{CHECK} → if False")
-exercise.mistake("A cache that is exactly full is fine.", f"{CHECK} → if end >= self.keys.shape[2]")
-exercise.mistake("Raise ValueError if there are too many tokens.", "raise ValueError → raise IndexError")
-exercise.mistake("If the new tokens don't fit, store none of them.",
+exercise.mistake(
+    "Your code stores keys as values, and values as keys.",
+    f"{STORE} → self.keys[:, :, start:end] = v\n        self.values[:, :, start:end] = k",
+)  # fmt: skip
+exercise.mistake("Create the mask on the same device as the cache.", ", device=q.device).tril → ).tril")
+exercise.mistake("Your code never stores the values.", f"{STORE} → self.keys[:, :, start:end] = k")
+exercise.mistake("Your code never updates `self.length`. It has to grow with each call.", "self.length = end → pass")
+exercise.mistake("`self.length` counts tokens, not calls.", "self.length = end → self.length = start + 1")
+exercise.mistake("Your code raises no error if the new tokens don't all fit. Raise ValueError.", f"{CHECK} → if False")
+exercise.mistake(
+    "Your code raises an error too early. New tokens that fill the cache exactly still fit.",
+    f"{CHECK} → if end >= self.keys.shape[2]",
+)  # fmt: skip
+exercise.mistake(
+    "If the new tokens don't all fit, raise ValueError, not another error.",
+    "raise ValueError → raise IndexError",
+)  # fmt: skip
+exercise.mistake("If the new tokens don't all fit, store none of them.",
                  f"{CHECK} → self.keys[:, :, start:end] = k[:, :, : self.keys.shape[2] - start]; self.values[:, :, start:end] = v[:, :, : self.keys.shape[2] - start]; self.length = min(end, self.keys.shape[2])\n        {CHECK}")  # fmt: skip
-exercise.mistake("There are two tensors: keys and values don't share one.", "torch.zeros_like(self.keys) → self.keys")
-exercise.mistake("The tensors have the dtype that was asked for.", "size, dtype=dtype, → size,")
-exercise.mistake("The tensors are on the device that was asked for.", ", device=device) → )")
-exercise.mistake("The tensors have room for `capacity` tokens: that's the third dimension.",
+exercise.mistake(
+    "Keys and values need two separate tensors. In your code, they share one.",
+    "torch.zeros_like(self.keys) → self.keys",
+)  # fmt: skip
+exercise.mistake("Create both tensors with the dtype that the constructor gets.", "size, dtype=dtype, → size,")
+exercise.mistake("Create both tensors on the device that the constructor gets.", ", device=device) → )")
+exercise.mistake("The third dimension of both tensors is for the tokens, so its size has to be `capacity`.",
                  "torch.zeros(batch, kv_heads, capacity, size, → torch.zeros(batch, capacity, kv_heads, size,")  # fmt: skip
-exercise.mistake("The keys in the cache are copied for each query head that shares them.",
+exercise.mistake("Your code copies the stored keys for each query head that shares them. Arrange the queries "
+                 "instead, so that nothing is copied.",
                  "grouped = rearrange(q, \"b (kv g) t e -> b kv (g t) e\", g=group) → grouped = q",
                  f"{SLICES} → keys, values = (x[:, :, :end].repeat_interleave(group, dim=1) for x in (self.keys, self.values))",
                  "seen.repeat(group, 1) → seen",
                  "return rearrange(y, \"b kv (g t) e -> b (kv g) t e\", g=group) → return y")  # fmt: skip
 
 # %% mistake: appends with torch.cat
-# says: The whole cache is copied for each new token, into tensors other than the constructor's.
+# says: Your code copies the whole cache for each new token. Write into the tensors made by the constructor.
 class KVCache:
     def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
         self.capacity = capacity
@@ -346,7 +376,7 @@ class KVCache:
         return y.unflatten(2, (group, t)).flatten(1, 2)
 
 # %% mistake: PyTorch's causal attention
-# says: is_causal=True puts the queries at the first positions: a new token then sees only the oldest key.
+# says: `is_causal=True` puts the queries at the first positions, so a single new token sees only the oldest key.
 class KVCache:
     def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
         self.keys = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)

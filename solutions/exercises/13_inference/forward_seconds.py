@@ -3,7 +3,9 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("All FLOPs over the peak, all bytes over the bandwidth; the slower of the two counts.")
+exercise = Exercise(
+    "Work out two times, one for arithmetic and one for memory. Which of them determines how long the pass takes?"
+)
 
 
 def model(weights=1_000, weight_bytes=2_000, layers=3, width=8, token_bytes=40):
@@ -33,7 +35,7 @@ def passes(draw, slower):
 INF = float("inf")
 CARD = 989.4e12, 3.35e12
 exercise.requirement(
-    "a pass that waits for memory: the weights once and the cache of each sequence, over the bandwidth",
+    "a memory-bound pass takes the time to read all weights once, and the cache of each sequence once",
     points=1,
     visible=[
         given(model(), 1, 1, 1, 1e9, 1e3),
@@ -52,10 +54,10 @@ exercise.requirement(
         "both take equally long": given(model(128, 256, 1, 8, 32), 1, 1, 8, 512.0, 512.0),
     },
     domain=passes("memory"),
-    hint="What is read once for all sequences, and what does each sequence read for itself?",
+    hint="What is read once for all sequences, and what is read for each sequence separately?",
 )
 exercise.requirement(
-    "a pass that waits for arithmetic: 2 FLOPs per weight and attention, for each new token, over the peak",
+    "a compute-bound pass takes the time to compute 2 FLOPs per weight, plus attention, for each new token",
     points=1,
     visible=[
         given(model(), 1, 1, 1, 1e3, 1e9),
@@ -71,35 +73,81 @@ exercise.requirement(
         "one of everything": given(model(1, 1, 1, 1, 1), 1, 1, 1, 1.0, INF),
     },
     domain=passes("arithmetic"),
-    hint="Each new token: 2 FLOPs per weight, and 4 · layers · width · context for attention. How many new tokens are there?",
+    hint="Section 4 gives the FLOPs of one new token. How many new tokens are there in the whole batch?",
 )
 
-exercise.mistake("A multiply-add is two FLOPs: each weight takes two for each token.", '2 * model["weights"] → model["weights"]')
-exercise.mistake("Attention's FLOPs are missing: each new token attends to the whole context.",
+exercise.mistake(
+    "Your code counts one FLOP per weight and token. A multiply-add is two FLOPs.",
+    '2 * model["weights"] → model["weights"]',
+)  # fmt: skip
+exercise.mistake("Attention's FLOPs are missing. Each new token attends to the whole context.",
                  ' + 4 * model["layers"] * model["width"] * context → ')  # fmt: skip
-exercise.mistake("Attention has two products, queries with keys and weights with values: 4 FLOPs in all.",
+exercise.mistake("Attention multiplies twice: queries by keys, and attention weights by values. Your code counts one "
+                 "of the two.",
                  '4 * model["layers"] → 2 * model["layers"]')  # fmt: skip
-exercise.mistake("Attention happens in every layer.", '4 * model["layers"] * model["width"] → 4 * model["width"]')
-exercise.mistake("Attention's FLOPs depend on the width.", '4 * model["layers"] * model["width"] → 4 * model["layers"]')
-exercise.mistake("A new token attends to the whole context, not to the new tokens only.", '* model["width"] * context → * model["width"] * new')
-exercise.mistake("By convention what the mask hides counts, too: the whole context for each new token.",
+exercise.mistake(
+    "Your code counts attention in a single layer. Count it in every layer.",
+    '4 * model["layers"] * model["width"] → 4 * model["width"]',
+)  # fmt: skip
+exercise.mistake(
+    "Your code leaves the width out of attention's FLOPs.",
+    '4 * model["layers"] * model["width"] → 4 * model["layers"]',
+)  # fmt: skip
+exercise.mistake(
+    "Each new token attends to the whole context, not only to the new tokens.",
+    '* model["width"] * context → * model["width"] * new',
+)  # fmt: skip
+exercise.mistake("Your code leaves out what the causal mask hides. By the usual convention, count that, too.",
                  '* model["width"] * context → * model["width"] * (context - (new - 1) / 2)')  # fmt: skip
-exercise.mistake("Each of the new tokens takes these FLOPs: you count one per sequence.", "batch * new * per_token → batch * per_token")
-exercise.mistake("Every sequence has its new tokens: the batch is missing from the FLOPs.", "batch * new * per_token → new * per_token")
-exercise.mistake("Only the new tokens are processed; the others are in the cache.", "batch * new * per_token → batch * context * per_token")
+exercise.mistake(
+    "Your code counts one new token per sequence. Each sequence has `new` of them.",
+    "batch * new * per_token → batch * per_token",
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts the new tokens of a single sequence. Count those of the whole batch.",
+    "batch * new * per_token → new * per_token",
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts FLOPs for the whole context. Only the new tokens are processed.",
+    "batch * new * per_token → batch * context * per_token",
+)  # fmt: skip
 exercise.mistake("The weights are read once for all sequences, not once for each.",
                  'model["weight_bytes"] + batch * context → batch * model["weight_bytes"] + batch * context')  # fmt: skip
-exercise.mistake("The weights are read once for all new tokens.", 'model["weight_bytes"] + batch → new * model["weight_bytes"] + batch')
-exercise.mistake("Each sequence reads a cache of its own.", "batch * context * model → context * model")
-exercise.mistake("The whole context is in the cache, not only the new tokens.", "batch * context * model → batch * new * model")
-exercise.mistake("The cache has to be read as well as the weights.", ' + batch * context * model["token_bytes"] → ')
-exercise.mistake("The weights have to be read as well as the cache.", 'model["weight_bytes"] + batch → batch')
-exercise.mistake("The weights take weight_bytes bytes; their number is something else.", 'moved = model["weight_bytes"] → moved = model["weights"]')
-exercise.mistake("Don't assume two bytes per weight: weight_bytes says how many there are in all.",
+exercise.mistake(
+    "The weights are read once for all new tokens, not once for each.",
+    'model["weight_bytes"] + batch → new * model["weight_bytes"] + batch',
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts a single cache. Each sequence has its own.",
+    "batch * context * model → context * model",
+)  # fmt: skip
+exercise.mistake(
+    "The cache holds the whole context, not only the new tokens.",
+    "batch * context * model → batch * new * model",
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts only the weights. The caches have to be read as well.",
+    ' + batch * context * model["token_bytes"] → ',
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts only the caches. The weights have to be read as well.",
+    'model["weight_bytes"] + batch → batch',
+)  # fmt: skip
+exercise.mistake(
+    '"weights" is the number of weights. Their bytes are in "weight_bytes".',
+    'moved = model["weight_bytes"] → moved = model["weights"]',
+)  # fmt: skip
+exercise.mistake("Don't assume two bytes per weight. \"weight_bytes\" gives the bytes of all weights.",
                  'moved = model["weight_bytes"] → moved = 2 * model["weights"]')  # fmt: skip
-exercise.mistake("Arithmetic and memory work at the same time: their times don't add up.", "max(flops / peak, moved / bandwidth) → flops / peak + moved / bandwidth")
-exercise.mistake("The slower of the two counts, not the faster.", "max(flops / peak → min(flops / peak")
-exercise.mistake("Prefill and decode aren't told apart by the number of new tokens: take the slower of the two times.",
+exercise.mistake(
+    "Arithmetic and memory work at the same time. Don't add their times.",
+    "max(flops / peak, moved / bandwidth) → flops / peak + moved / bandwidth",
+)  # fmt: skip
+exercise.mistake(
+    "Your result is the time of the faster of the two. The slower one determines how long the pass takes.",
+    "max(flops / peak → min(flops / peak",
+)  # fmt: skip
+exercise.mistake("The number of new tokens doesn't tell you whether a pass is compute-bound. Compare the two times.",
                  "max(flops / peak, moved / bandwidth) → flops / peak if new > 1 else moved / bandwidth")  # fmt: skip
 
 # %% wrong: the new tokens are written, too
@@ -115,7 +163,7 @@ def forward_seconds(model, batch, new, context, peak, bandwidth):
     return max(flops / peak, moved / bandwidth)
 
 # %% wrong: each of the two parts has its own maximum (from the statement)
-# unseen: a pass whose two parts have different limits is for the hidden inputs to find
+# unseen: only hidden inputs have one part that is compute-bound and another that is memory-bound
 def forward_seconds(model, batch, new, context, peak, bandwidth):
     tokens = batch * new
     weights = max(2 * model["weights"] * tokens / peak, model["weight_bytes"] / bandwidth)

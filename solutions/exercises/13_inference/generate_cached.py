@@ -3,7 +3,9 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("What does the model get in its first call, what in all others, and how much room does the cache need?")
+exercise = Exercise(
+    "What do you pass to the model in the first call, and what in the later ones? How much room do the caches need?"
+)
 
 
 def write(student, ids, count, seed=0):
@@ -51,16 +53,20 @@ def write(student, ids, count, seed=0):
     torch.set_grad_enabled(True)
     return {
         "result": result.clone() if torch.is_tensor(result) else result,
-        "ids afterwards": given_ids,
-        "what the model gets, call by call": calls,
-        "gradients recorded": any(recorded),
-        "gradients are recorded afterwards": gradients,
+        "ids afterward": given_ids,
+        "ids passed to the model, call by call": calls,
+        "the calls are recorded for a backward pass": any(recorded),
+        "gradient recording is on afterward": gradients,
         "batch and capacity of the caches": made,
     }
 
 
-WRITTEN = ("result", "ids afterwards")
-CALLS = ("what the model gets, call by call", "gradients recorded", "gradients are recorded afterwards")
+WRITTEN = ("result", "ids afterward")
+CALLS = (
+    "ids passed to the model, call by call",
+    "the calls are recorded for a backward pass",
+    "gradient recording is on afterward",
+)
 ROOM = ("batch and capacity of the caches",)
 
 
@@ -80,7 +86,7 @@ def runs(draw, least=0):
     return given(rows, draw(st.integers(least, 8)), draw(st.integers(0, 99)))
 
 
-A_MODEL = "by a small model of our own"
+A_MODEL = "using a small model of our own"
 rare = {
     "a prompt of one token": given(ids([3]), 4),
     "one token": given(ids([2, 2, 2]), 1),
@@ -90,35 +96,37 @@ rare = {
     "more new tokens than old ones": given(ids([1, 4]), 20),
 }
 exercise.requirement(
-    "each row goes on with `count` ids, as without a cache; `ids` stays as it is",
+    "each row is continued by `count` ids, the same as without a cache; `ids` isn't changed",
     points=0.75,
     probe=write,
     rules=only(*WRITTEN),
     visible=[
         given(ids([1, 4, 2]), 3, says=f"[[1, 4, 2]] continued by 3 tokens, {A_MODEL}"),
         given(ids([1, 4], [0, 6]), 4, says=f"[[1, 4], [0, 6]] continued by 4 tokens, {A_MODEL}"),
-        given(ids([5, 3]), 0, says=f"[[5, 3]] continued by no token, {A_MODEL}"),
+        given(ids([5, 3]), 0, says=f"[[5, 3]] continued by 0 tokens, {A_MODEL}"),
     ],
     edges={**rare, "nothing to write": given(ids([5], [6]), 0)},
     domain=runs(),
-    hint="The logits at the last position say what comes next.",
+    hint="The logits at the last position predict the next token.",
 )
 exercise.requirement(
-    "the model gets the prompt once, then each new token alone except the last; nothing is recorded",
+    "the model processes the prompt in one call, then each new token alone, except the last; nothing is recorded for "
+    "a backward pass",
     points=0.75,
     probe=write,
     rules=only(*CALLS),
     visible=[
-        given(ids([1, 4, 2]), 3, says=f"what the model gets: [[1, 4, 2]] continued by 3 tokens, {A_MODEL}"),
-        given(ids([1, 4], [0, 6]), 2, says=f"what the model gets: [[1, 4], [0, 6]] continued by 2 tokens, {A_MODEL}"),
-        given(ids([1, 4]), 0, says=f"what the model gets: [[1, 4]] continued by no token, {A_MODEL}"),
+        given(ids([1, 4, 2]), 3, says=f"the ids passed to the model: [[1, 4, 2]] continued by 3 tokens, {A_MODEL}"),
+        given(ids([1, 4], [0, 6]), 2,
+              says=f"the ids passed to the model: [[1, 4], [0, 6]] continued by 2 tokens, {A_MODEL}"),
+        given(ids([1, 4]), 0, says=f"the ids passed to the model: [[1, 4]] continued by 0 tokens, {A_MODEL}"),
     ],
     edges={**rare, "nothing to write": given(ids([5], [6]), 0)},
     domain=runs(),
-    hint="As many calls as new tokens: the first with the prompt, the others with one column each.",
+    hint="There are as many calls as new tokens. What do you pass in the first call, and what in each later one?",
 )
 exercise.requirement(
-    "the caches are made once, for all rows, with room for what is processed and no more",
+    "the caches are made once, for all rows, with room for exactly the tokens that are processed",
     points=0.5,
     probe=write,
     rules=only(*ROOM),
@@ -128,40 +136,61 @@ exercise.requirement(
     ],
     edges=rare,
     domain=runs(1),
-    hint="Count the tokens that the model processes in each row.",
+    hint="How many tokens does the model process in each row?",
 )
 
 room = "ids.shape[1] + count - 1"
 step = "model(new, caches)[:, -1].argmax(dim=-1, keepdim=True)"
-exercise.mistake("The logits of the last position say what comes next, not those of the first.", "[:, -1] → [:, 0]")
-exercise.mistake("Greedy decoding takes the largest logit.", "argmax → argmin")
-exercise.mistake("Without the cache the model processes the whole text each time.", "model(new, caches) → model(ids)")
-exercise.mistake("Don't pass tokens that are in the cache already: pass the new ones only.",
+exercise.mistake("Use the logits at the last position, not those at the first.", "[:, -1] → [:, 0]")
+exercise.mistake("Greedy decoding takes the token with the largest logit, not the smallest.", "argmax → argmin")
+exercise.mistake(
+    "Your code doesn't pass the caches, so the model processes the whole text in each call.",
+    "model(new, caches) → model(ids)",
+)  # fmt: skip
+exercise.mistake("Don't pass tokens that are already in the cache. Pass only the new ones.",
                  "model(new, caches) → model(ids, caches)")  # fmt: skip
-exercise.mistake("A new cache remembers nothing: make the caches once.",
+exercise.mistake("Your code makes new, empty caches in each call. Make them once.",
                  "new = model(new, caches) → new = model(new, model.new_caches(len(ids), ids.shape[1] + count - 1))")  # fmt: skip
-exercise.mistake("The last new token isn't processed: it needs no room.", f"{room} → ids.shape[1] + count")
-exercise.mistake("The prompt needs room in the cache, too.", f"{room} → count")
-exercise.mistake("The new tokens need room in the cache, too.", f"{room} → ids.shape[1]")
-exercise.mistake("Ask for the room that you need, not for some large number.", f"{room} → 1_024")
-exercise.mistake("The caches are for all rows of the batch.", "len(ids) → 1")
-exercise.mistake("The number of rows is the batch, not the number of columns.", "new_caches(len(ids) → new_caches(ids.shape[1]")
-exercise.mistake("Return the ids that were there as well.", "    return ids → return ids[:, ids.shape[1] - count :]")
+exercise.mistake(
+    "The caches need no room for the last new token, because it isn't processed.",
+    f"{room} → ids.shape[1] + count",
+)  # fmt: skip
+exercise.mistake("The caches need room for the prompt, too.", f"{room} → count")
+exercise.mistake("The caches need room for the new tokens, too.", f"{room} → ids.shape[1]")
+exercise.mistake("Ask for exactly as much room as you need, not for a large fixed number of tokens.", f"{room} → 1_024")
+exercise.mistake("Make the caches for all rows, not for one.", "len(ids) → 1")
+exercise.mistake(
+    "The batch size is the number of rows in `ids`, not the number of columns.",
+    "new_caches(len(ids) → new_caches(ids.shape[1]",
+)  # fmt: skip
+exercise.mistake(
+    "Return the prompt as well, followed by the new ids.",
+    "    return ids → return ids[:, ids.shape[1] - count :]",
+)  # fmt: skip
 exercise.mistake("Your result has one token too many.", "range(count) → range(count + 1)", f"{room} → ids.shape[1] + count")
 exercise.mistake("Your code stops one token early.", "range(count) → range(count - 1)")
-exercise.mistake("The new id comes after the others.", "torch.cat([ids, new], dim=1) → torch.cat([new, ids], dim=1)")
-exercise.mistake("Every row has its own next token.", f"{step} → {step}[:1].expand(len(ids), 1)")
-exercise.mistake("The backward pass is recorded in every call: memory fills up.", "with torch.no_grad(): → if True:")
-exercise.mistake("Gradients stay switched off after your function has returned.", "with torch.no_grad(): → torch.set_grad_enabled(False)\n    if True:")
-exercise.mistake("The last new token is processed as well, although nothing follows it.",
+exercise.mistake(
+    "Put the new ids after the old ones, not before.",
+    "torch.cat([ids, new], dim=1) → torch.cat([new, ids], dim=1)",
+)  # fmt: skip
+exercise.mistake("Choose the next token for each row separately.", f"{step} → {step}[:1].expand(len(ids), 1)")
+exercise.mistake(
+    "Your code records every call for a backward pass, so the memory fills up. Switch recording off.",
+    "with torch.no_grad(): → if True:",
+)  # fmt: skip
+exercise.mistake(
+    "Gradient recording is still off after your function has returned. Switch it off only while the function runs.",
+    "with torch.no_grad(): → torch.set_grad_enabled(False)\n    if True:",
+)  # fmt: skip
+exercise.mistake("Your code processes the last new token as well, although nothing follows it.",
                  f"{room} → ids.shape[1] + count",
                  "    return ids → if count:\n        model(new, caches).detach()\n    return ids")  # fmt: skip
-exercise.mistake("Don't change the ids that you were given: they have grown in place.",
+exercise.mistake("Your code changes `ids` in place. Make a new tensor instead.",
                  "new = ids → new, old = ids.clone(), ids",
                  "    return ids → old.resize_(ids.shape).copy_(ids)\n    return ids")  # fmt: skip
 
 # %% mistake: the prompt token by token
-# says: The prompt goes through the model in one call, not token by token.
+# says: Pass the whole prompt in one call, not token by token.
 def generate_cached(model, ids, count):
     with torch.no_grad():
         caches = model.new_caches(len(ids), max(ids.shape[1] + count - 1, 0))

@@ -34,14 +34,14 @@ def shapes(draw, kinds):
 
 
 exercise.requirement(
-    "multi-head: a key and a value of each head, for every token in every layer",
+    "multi-head: a key and a value for each head, per token and layer",
     points=0.25,
     visible=[shape("multi-head"), shape("multi-head", layers=2, heads=3, size=8, batch=1, context=9, number_bytes=4)],
     edges=rare("multi-head"),
     domain=shapes(st.just("multi-head")),
 )
 exercise.requirement(
-    "grouped-query: of each key-value head; multi-query: of a single one",
+    "grouped-query: a key and a value for each key-value head; multi-query: a single key and a single value",
     points=0.25,
     visible=[shape("grouped-query"), shape("multi-query"), shape("grouped-query", kv_heads=3, batch=1, number_bytes=1)],
     edges={
@@ -53,14 +53,14 @@ exercise.requirement(
     domain=shapes(any_of("grouped-query", "multi-query")),
 )
 exercise.requirement(
-    "latent: both vectors once, however many heads there are",
+    "latent: both vectors once per token and layer, however many heads there are",
     points=0.25,
     visible=[shape("latent"), shape("latent", latent=(512, 64), layers=61, heads=128, size=128, batch=1, context=10)],
     edges={"no vector for the position": shape("latent", latent=(8, 0)), **rare("latent")},
     domain=shapes(st.just("latent")),
 )
 exercise.requirement(
-    "any other kind raises a ValueError",
+    "any other kind raises ValueError",
     points=0.25,
     parts=["error"],
     visible=[shape("multihead"), shape("grouped-query"), shape("latent"), shape("multi-head"), shape("multi-query")],
@@ -70,30 +70,69 @@ exercise.requirement(
 )
 
 times = "layers * batch * context * number_bytes * numbers"
-both = "A key and a value: two vectors for each key-value head."
+both = "Your code counts one vector for each key-value head. There are two, a key and a value."
 exercise.mistake(both, "2 * heads * size → heads * size", "2 * kv_heads * size → kv_heads * size", "2 * size → size")
-exercise.mistake("With multi-head attention each head keeps a key and a value, two vectors.", "2 * heads * size → heads * size")
-exercise.mistake("With grouped queries each key-value head keeps a key and a value, two vectors.", "2 * kv_heads * size → kv_heads * size")
-exercise.mistake("With multi-query attention there are a key and a value, two vectors.", "= 2 * size → = size")
-exercise.mistake("Keys and values are both computed from the latent vector: it's kept once.", "sum(latent) → 2 * sum(latent)")
-exercise.mistake("The vector for the position is kept as well.", "sum(latent) → latent[0]")
-exercise.mistake("The vector for the position is shared by all heads.", "sum(latent) → latent[0] + heads * latent[1]")
-exercise.mistake("The latent vector belongs to all heads together.", "sum(latent) → heads * sum(latent)")
-exercise.mistake("Every layer has a cache of its own.", f"{times} → batch * context * number_bytes * numbers")
-exercise.mistake("Each sequence of the batch has a cache of its own.", f"{times} → layers * context * number_bytes * numbers")
-exercise.mistake("Every token of the context is kept.", f"{times} → layers * batch * number_bytes * numbers")
-exercise.mistake("Your result counts numbers; each of them takes number_bytes bytes.", f"{times} → layers * batch * context * numbers")
-exercise.mistake("With grouped queries the key-value heads count, not the query heads.", "2 * kv_heads * size → 2 * heads * size")
-exercise.mistake("kv_heads is the number of key-value heads, not of the queries that share one.",
+exercise.mistake(
+    "In multi-head attention, each head keeps two vectors, a key and a value. Your code counts one.",
+    "2 * heads * size → heads * size",
+)  # fmt: skip
+exercise.mistake(
+    "In grouped-query attention, each key-value head keeps two vectors, a key and a value. Your code counts one.",
+    "2 * kv_heads * size → kv_heads * size",
+)  # fmt: skip
+exercise.mistake(
+    "In multi-query attention, the shared head keeps two vectors, a key and a value. Your code counts one.",
+    "= 2 * size → = size",
+)  # fmt: skip
+exercise.mistake(
+    "Count the latent vector once. Keys and values are both computed from it.",
+    "sum(latent) → 2 * sum(latent)",
+)  # fmt: skip
+exercise.mistake(
+    "Your code leaves out the vector that encodes the position. It's kept as well.",
+    "sum(latent) → latent[0]",
+)  # fmt: skip
+exercise.mistake(
+    "Count the vector that encodes the position once. All heads share it.",
+    "sum(latent) → latent[0] + heads * latent[1]",
+)  # fmt: skip
+exercise.mistake(
+    "Count the latent vectors once, not once per head. All heads share them.",
+    "sum(latent) → heads * sum(latent)",
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts a single layer. Every layer has its own cache.",
+    f"{times} → batch * context * number_bytes * numbers",
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts a single sequence. Every sequence in the batch has its own cache.",
+    f"{times} → layers * context * number_bytes * numbers",
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts a single token. The cache keeps every token of the context.",
+    f"{times} → layers * batch * number_bytes * numbers",
+)  # fmt: skip
+exercise.mistake(
+    "Your result is a number of elements. Convert it to bytes.",
+    f"{times} → layers * batch * context * numbers",
+)  # fmt: skip
+exercise.mistake(
+    "In grouped-query attention, count the key-value heads, not the query heads.",
+    "2 * kv_heads * size → 2 * heads * size",
+)  # fmt: skip
+exercise.mistake("`kv_heads` is the number of key-value heads, not the number of query heads that share one.",
                  "2 * kv_heads * size → 2 * (heads // kv_heads) * size")  # fmt: skip
-exercise.mistake("With multi-query attention all heads share one key and one value.", "= 2 * size → = 2 * heads * size")
-exercise.mistake("Multi-query attention has one key-value head; kv_heads belongs to grouped-query attention.",
+exercise.mistake(
+    "In multi-query attention, all query heads share a single key and a single value.",
+    "= 2 * size → = 2 * heads * size",
+)  # fmt: skip
+exercise.mistake("Multi-query attention has a single key-value head, whatever `kv_heads` is.",
                  "= 2 * size → = 2 * kv_heads * size")  # fmt: skip
-exercise.mistake("Multi-head attention has as many key-value heads as heads; kv_heads belongs to grouped-query attention.",
+exercise.mistake("In multi-head attention, every query head has its own keys and values, whatever `kv_heads` is.",
                  "2 * heads * size → 2 * kv_heads * size")  # fmt: skip
-exercise.mistake("Another kind is an error: raise ValueError.",
+exercise.mistake("Your code accepts an unknown kind. Raise ValueError for it.",
                  'raise ValueError(f"unknown kind of attention: {kind}") → numbers = 2 * heads * size')  # fmt: skip
-exercise.mistake("Another kind is a ValueError.", "raise ValueError → raise KeyError")
+exercise.mistake("For an unknown kind, raise ValueError, not another error.", "raise ValueError → raise KeyError")
 
 # %% wrong: the attention weights are kept, too
 def kv_cache_bytes(kind, layers, heads, size, batch, context, number_bytes, *, kv_heads=1, latent=(0, 0)):
@@ -105,7 +144,7 @@ def kv_cache_bytes(kind, layers, heads, size, batch, context, number_bytes, *, k
     return layers * batch * (2 * context * kept[kind] * size + heads * context**2) * number_bytes
 
 # %% wrong: floats
-# unseen: only counts that a float can't hold exactly show it
+# unseen: only hidden inputs have results that a float can't hold exactly
 def kv_cache_bytes(kind, layers, heads, size, batch, context, number_bytes, *, kv_heads=1, latent=(0, 0)):
     kept = {"multi-head": 2.0 * heads * size, "grouped-query": 2.0 * kv_heads * size, "multi-query": 2.0 * size,
             "latent": float(sum(latent))}

@@ -3,7 +3,9 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Memory, arithmetic and bandwidth each allow so many sequences: which allows the fewest?")
+exercise = Exercise(
+    "Memory, arithmetic and bandwidth each limit the batch. How many sequences does each of them allow?"
+)
 
 INF = float("inf")
 
@@ -36,7 +38,7 @@ def limits(draw, tight):
 
 
 exercise.requirement(
-    "the caches have to fit, and caches of exactly `room` bytes do",
+    "the caches fit into `room` bytes, and caches of exactly `room` bytes still fit",
     points=0.5,
     visible=[
         given(model(), 10, 2_000, 1.0, 1e5, 9_000.0),
@@ -52,10 +54,10 @@ exercise.requirement(
         "an H100 with Llama 3.1 8B": given(LLAMA, 2_048, 63_939_477_504, INF, 989.4e12, 3.35e12),
     },
     domain=limits("memory"),
-    hint="How many bytes does the cache of one sequence take, and how many of those fit into the room?",
+    hint="How many bytes does the cache of one sequence take? How many such caches fit?",
 )
 exercise.requirement(
-    "the bytes of a step, weights and caches, can be read in time; if not even the weights can, the answer is 0",
+    "the weights and caches of a step can be read in time; if the weights alone take too long, the answer is 0",
     points=0.75,
     visible=[
         given(model(), 10, 10**9, 1.0, INF, 5_000.0),
@@ -70,10 +72,10 @@ exercise.requirement(
         "billions": given(model(token_bytes=1), 1, 10**15, 1.0, INF, 5_000_000_000_500.5),
     },
     domain=limits("bandwidth"),
-    hint="The weights are read first. How many caches can be read in the time that's left?",
+    hint="Suppose that the weights are read first. How many caches can be read in the time that's left?",
 )
 exercise.requirement(
-    "the FLOPs of a step can be done in time",
+    "the FLOPs of a step can be computed in time",
     points=0.75,
     visible=[
         given(model(), 100, 10**9, 1.0, 1e5, INF),
@@ -85,34 +87,64 @@ exercise.requirement(
         "a long context": given(model(), 10**6, 10**12, 1.0, 1e9, INF),
     },
     domain=limits("arithmetic"),
-    hint="A decode step has one new token in each sequence. How many FLOPs does it take?",
+    hint="A decode step has one new token in each sequence. How many FLOPs does that token take?",
 )
 
-negative = "If not even the weights can be read in time, the answer is 0, not a negative number."
-exercise.mistake("The memory is a limit, too.", "by_memory = room // cache → by_memory = 10**40")
-exercise.mistake("The bandwidth is a limit, too.", "min(by_memory, by_arithmetic, by_bandwidth) → min(by_memory, by_arithmetic)")
-exercise.mistake("The arithmetic is a limit, too.", "min(by_memory, by_arithmetic, by_bandwidth) → min(by_memory, by_bandwidth)")
-exercise.mistake("All three limits apply: the smallest one counts.", "math.floor(min(by_memory → math.floor(max(by_memory")
+negative = "If the weights alone take too long, return 0, not a negative number."
+exercise.mistake(
+    "Your code leaves out the memory. All caches have to fit into `room` bytes.",
+    "by_memory = room // cache → by_memory = 10**40",
+)  # fmt: skip
+exercise.mistake(
+    "Your code leaves out the bandwidth. Weights and caches have to be read in time.",
+    "min(by_memory, by_arithmetic, by_bandwidth) → min(by_memory, by_arithmetic)",
+)  # fmt: skip
+exercise.mistake(
+    "Your code leaves out the arithmetic. The FLOPs of a step have to be computed in time.",
+    "min(by_memory, by_arithmetic, by_bandwidth) → min(by_memory, by_bandwidth)",
+)  # fmt: skip
+exercise.mistake(
+    "Your result is the largest of the three limits. All of them apply, so return the smallest.",
+    "math.floor(min(by_memory → math.floor(max(by_memory",
+)  # fmt: skip
 exercise.mistake(negative, "max(0, math.floor(min(by_memory, by_arithmetic, by_bandwidth))) → math.floor(min(by_memory, by_arithmetic, by_bandwidth))")
-exercise.mistake("The answer is 0 if one sequence is too many.", "max(0, → max(1, ")
-exercise.mistake("A cache that only partly fits doesn't fit: round down.", "room // cache → -(-room // cache)")
+exercise.mistake("If even one sequence is too many, return 0.", "max(0, → max(1, ")
+exercise.mistake("A cache that fits only partly doesn't count. Round down.", "room // cache → -(-room // cache)")
 exercise.mistake("Caches that take exactly `room` bytes still fit.", "room // cache → max(room - 1, 0) // cache")
-exercise.mistake("The weights have to be read in the same time as the caches.", '(seconds * bandwidth - model["weight_bytes"]) → (seconds * bandwidth)')
-exercise.mistake("room is what the weights leave free: they needn't fit in there again.", 'room // cache → (room - model["weight_bytes"]) // cache')
-exercise.mistake("A cache has as many tokens as the context.", 'cache = context * model["token_bytes"] → cache = model["token_bytes"]')
-exercise.mistake("The weights take weight_bytes bytes; their number is something else.", 'bandwidth - model["weight_bytes"] → bandwidth - model["weights"]')
-exercise.mistake("In a decode step each sequence has one new token: the context isn't processed again.",
+exercise.mistake(
+    "Your code leaves out the weights. They have to be read in the same time as the caches.",
+    '(seconds * bandwidth - model["weight_bytes"]) → (seconds * bandwidth)',
+)  # fmt: skip
+exercise.mistake(
+    "`room` is what the weights leave free. Don't subtract their bytes again.",
+    'room // cache → (room - model["weight_bytes"]) // cache',
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts the cache of a single token. Each sequence has `context` tokens.",
+    'cache = context * model["token_bytes"] → cache = model["token_bytes"]',
+)  # fmt: skip
+exercise.mistake(
+    '"weights" is the number of weights. Their bytes are in "weight_bytes".',
+    'bandwidth - model["weight_bytes"] → bandwidth - model["weights"]',
+)  # fmt: skip
+exercise.mistake("Your code processes the whole context again. In a decode step, each sequence has only one new token.",
                  "seconds * peak / flops → seconds * peak / flops / context")  # fmt: skip
-exercise.mistake("Attention's FLOPs are missing.", ' + 4 * model["layers"] * model["width"] * context → ')
-exercise.mistake("Each weight takes two FLOPs.", 'flops = 2 * model["weights"] → flops = model["weights"]')
-exercise.mistake("A part of a sequence doesn't count: round down.", "math.floor(min → math.ceil(min")
-exercise.mistake("Reading and computing happen at the same time: each may take all of the seconds.",
+exercise.mistake(
+    "Attention's FLOPs are missing. Each new token attends to the whole context.",
+    ' + 4 * model["layers"] * model["width"] * context → ',
+)  # fmt: skip
+exercise.mistake(
+    "Your code counts one FLOP per weight. A multiply-add is two FLOPs.",
+    'flops = 2 * model["weights"] → flops = model["weights"]',
+)  # fmt: skip
+exercise.mistake("Your code rounds up, so the last sequence is too many. Round down.", "math.floor(min → math.ceil(min")
+exercise.mistake("Memory and arithmetic work at the same time. Each may take all of `seconds`.",
                  "by_bandwidth = → by_bandwidth = (seconds - model[\"weight_bytes\"] / bandwidth) / (cache / bandwidth + flops / peak) if peak < math.inf and bandwidth < math.inf else")  # fmt: skip
-exercise.mistake("The result is a number of sequences: an integer, rounded down.",
+exercise.mistake("Return an integer, rounded down. There are no fractions of a sequence.",
                  "math.floor(min(by_memory, by_arithmetic, by_bandwidth)) → min(by_memory, by_arithmetic, by_bandwidth)")  # fmt: skip
 
 # %% wrong: memory by a quotient of floats
-# unseen: only a memory that a float can't hold exactly shows it
+# unseen: only hidden inputs have a `room` that a float can't hold exactly
 def largest_batch(model, context, room, seconds, peak, bandwidth):
     cache = context * model["token_bytes"]
     flops = 2 * model["weights"] + 4 * model["layers"] * model["width"] * context
