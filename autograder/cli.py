@@ -33,7 +33,7 @@ from autograder.inside.names import defined
 from autograder.project import source_path
 from autograder.records import decisions, due, results, roster
 from autograder.records.export import Format
-from autograder.records.folder import CLASS, CONFIG, SETTINGS, ClassFolder
+from autograder.records.folder import CLASS, CONFIG, SETTINGS, ClassFolder, listed
 
 if TYPE_CHECKING:
     from autograder.records.grade import Summary
@@ -166,7 +166,7 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
             if not each.nothing:
                 read.append(submission.parse(each, problems))
             elif there := course.instead(name, lecture_name):  # a notebook under another name
-                problem = f"there is no such notebook; the folder has {', '.join(there[:5])}"
+                problem = f"there is no such notebook; the folder has {listed(there)}"
                 remedy = f"if that is the notebook, rename it to {lecture_name}.ipynb; otherwise ask the student for it"
                 finding = submission.Finding(each.path, problem, remedy)
                 read.append(submission.Submission(each.path, (), (finding,)))

@@ -475,8 +475,7 @@ assert int((w.abs() > 3 * std * (1 + 1e-6)).sum()) == 0
 r"""
 Cutting has a cost: the remaining distribution is narrower. Let $\varphi$ be the density of the standard normal
 distribution, which says how the probability is spread over the values, and let $P$ be the probability that a number is
-within $\pm c$ standard deviations. (A **probability** is a number from 0 to 1 that says how likely something is.) Then
-the std after the cut is $\sqrt{1 - 2c\,\varphi(c)/P}$ times what it was.
+within $\pm c$ standard deviations. Then the std after the cut is $\sqrt{1 - 2c\,\varphi(c)/P}$ times what it was.
 """
 
 

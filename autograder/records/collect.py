@@ -18,10 +18,8 @@ from autograder.grading.text import one_line
 
 from . import attempts, due, roster, sources
 from .attempts import Attempt
-from .folder import ClassFolder, concerns_one
+from .folder import NAMED, ClassFolder, concerns_one
 from .sources import Delivery, Kind
-
-_NAMED = 5  # most file names in a message about somebody who handed in no notebook
 
 
 @dataclass
@@ -121,7 +119,7 @@ def _matched(
             summary.unmatched.append(f"{what} matches nobody on the roster")
     for student, each in list(theirs.items()):
         if len(different := {(one.kind, one.number or one.called.casefold()) for one in each}) > 1:
-            items = ", ".join(one_line(one.item) for one in each[:_NAMED])
+            items = ", ".join(one_line(one.item) for one in each[:NAMED])
             summary.unmatched.append(f"{items} come from {len(different)} people, and all match {student}")
             del theirs[student]
     return {name: theirs[name] for name in students if name in theirs}
@@ -186,8 +184,8 @@ class _Student:
             except sources.Unusable as error:
                 said = [f"{one_line(name)} ({error})"]
         else:
-            said = [one_line(name) for name, _ in one.chosen.files[:_NAMED]]
-            said += [f"and {len(one.chosen.files) - _NAMED} more files"] if len(one.chosen.files) > _NAMED else []
+            said = [one_line(name) for name, _ in one.chosen.files[:NAMED]]
+            said += [f"and {len(one.chosen.files) - NAMED:,} more files"] if len(one.chosen.files) > NAMED else []
             said = said or ["an empty folder"]
         self._summary.remarks.append(f"{self._student} handed in {', '.join(said)}, but no {self._lecture}.ipynb")
         return False, "".join(f"{each}\n" for each in said).encode("utf-8", "backslashreplace"), ", ".join(said)

@@ -25,7 +25,7 @@ from autograder.grading.text import clean, one_line
 from autograder.grading.text import notes as limited
 
 from . import exchange, pages
-from .folder import ClassFolder, concerns_one
+from .folder import ClassFolder, concerns_one, listed
 
 MESSAGE_LIMIT = 6_000
 _COLORING = 2.0  # seconds for highlighting one cell, which usually takes a hundredth of that
@@ -105,7 +105,7 @@ def page(
     headline = _HEADLINES.get(result.state) or f"{result.points:g} of {worth:g} points"
     if instead:
         headline = NO_NOTEBOOK
-        notes = [one_line(f"It was: {', '.join(instead)[:500]}. Hand in {lecture.name}.ipynb itself.")]
+        notes = [one_line(f"It was: {listed(instead)}. Hand in {lecture.name}.ipynb itself.")]
     notes += [] if current else [CHANGED]
     notes += [f"You may hand this in until {result.until}."] if result.until else []
     notes += [f"{result.late[:1].upper()}{result.late[1:]}."] if result.late else []

@@ -12,6 +12,7 @@ import json
 import os
 import stat
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,10 +23,11 @@ from autograder.grading import source, submission
 from autograder.grading.exercises import ProblemSet, hidden_path, made_from
 from autograder.grading.source import Lecture
 from autograder.grading.submission import HandedIn
-from autograder.grading.text import one_line
+from autograder.grading.text import clean, one_line
 from course_utils.files import replacing
 
 CONFIG = "nbgrader_config.py"
+NAMED = 5  # most of a student's file names in one message
 INSTEAD = "handed in instead.txt"  # in submitted/STUDENT/LECTURE/, if there was no notebook to collect
 SETTINGS = "class.toml"  # the class's rules, written by a person
 CLASS = "class.json"  # the seed that `course init` draws; never part of a release or a page
@@ -38,6 +40,12 @@ _OF_ONE = {errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, err
 def concerns_one(error: OSError) -> bool:
     """Whether an error in writing a file concerns only that file, rather than the disk or the whole folder."""
     return error.errno in _OF_ONE
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first few of a student's files, for a sentence, and how many more there are."""
+    more = [f"and {len(names) - NAMED:,} more files"] if len(names) > NAMED else []
+    return clean(", ".join([*names[:NAMED], *more]), limit=500)
 
 
 def _is_folder(path: Path) -> bool:
@@ -310,12 +318,12 @@ class ClassFolder:
         with contextlib.suppress(OSError):
             there |= {one_line(path.name) for path in self.assignment(student, lecture_name).iterdir()}
         if INSTEAD in there:
-            listed = submission.read(self.assignment(student, lecture_name) / INSTEAD).data or b""
-            there |= {one_line(line) for line in listed.decode("utf-8", "replace").splitlines()[:20] if line}
+            data = submission.read(self.assignment(student, lecture_name) / INSTEAD).data or b""
+            there |= {one_line(line) for line in data.decode("utf-8", "replace").splitlines()[:20] if line}
             there.discard(INSTEAD)
         return sorted(there)
 
     def remark(self, student: str, lecture_name: str) -> str:
         """A remark that names the files a student handed in instead of the notebook; "" if there are none."""
         there = self.instead(student, lecture_name)
-        return f"{student} handed in {', '.join(there[:5])}, but no {lecture_name}.ipynb" if there else ""
+        return f"{student} handed in {listed(there)}, but no {lecture_name}.ipynb" if there else ""

@@ -351,6 +351,20 @@ def test_every_command_names_what_was_handed_in_instead_of_the_notebook(tmp_path
     assert f"there is no such notebook; the folder has {name} → " in verified and "1 submissions: 1 of them" in verified
 
 
+def test_of_many_files_handed_in_instead_five_are_named_everywhere(tmp_path: Path) -> None:
+    course = ClassFolder(tmp_path)
+    course.assignment("ada", NAME).mkdir(parents=True)
+    for number in range(1_007):
+        (course.assignment("ada", NAME) / f"{number:04}.pdf").touch()
+    give_cases(tmp_path)
+    said = "0000.pdf, 0001.pdf, 0002.pdf, 0003.pdf, 0004.pdf, and 1,002 more files"
+
+    assert grade_class(course, database=None).remarks == (f"ada handed in {said}, and no {NAME}.ipynb",)
+    assert f"there is {said} → " in command("verify", course)
+    command("feedback", course)
+    assert f"It was: {said}. Hand in {NAME}.ipynb itself." in course.feedback("ada", NAME).read_text(encoding="utf-8")
+
+
 def changed(course: ClassFolder) -> bool:
     """Whether nobody can say that the stored result is of what is there."""
     return course.read("ada", NAME).error is not None
