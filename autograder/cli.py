@@ -899,7 +899,8 @@ def check(
         for problem in problems:
             console.print(f"• {problem}", markup=False, highlight=False)
         if stale:
-            console.print("What students have is older: run `course notebooks` and commit what it changes.")
+            remedy = f"`course notebooks --class {class_folder}`" if class_folder else "`course notebooks`"
+            console.print(f"What students have is older: run {remedy} and commit what it changes.", soft_wrap=True)
     if problems:
         raise typer.Exit(1)
 

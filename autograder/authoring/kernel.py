@@ -1,6 +1,6 @@
 """Jupyter kernels that start warm: forks of a process in which PyTorch is already imported. Linux.
 
-    JUPYTER_DEFAULT_PROVISIONER_NAME=warm python -m pytest --nbval --nbval-current-env build/source/00_napkin_math
+    JUPYTER_DEFAULT_PROVISIONER_NAME=warm python -m pytest --nbval --nbval-current-env build/source/02_dtypes
 
 The name is an entry point of the package, so everything that starts kernels through jupyter_client can use it: nbval,
 nbclient, nbgrader, JupyterLab. The first kernel starts a server, which only imports what lectures use; each
