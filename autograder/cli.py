@@ -902,7 +902,10 @@ def check(
         for problem in problems:
             console.print(f"• {problem}", markup=False, highlight=False)
         if stale:
-            console.print("The students' files are out of date: run `course notebooks` and commit what it changes.")
+            remedy = f"`course notebooks --class {class_folder}`" if class_folder else "`course notebooks`"
+            console.print(
+                f"The students' files are out of date: run {remedy} and commit what it changes.", soft_wrap=True
+            )
     if problems:
         raise typer.Exit(1)
 
@@ -933,7 +936,7 @@ def coverage() -> None:
     """
     with _plain_errors():
         items = coverage_table.wanted(project.ITEMS)
-        lectures = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
+        lectures = _current_lectures()
         project.COVERAGE.write_text(coverage_table.page(items, lectures), encoding="utf-8")
     for problem in (found := coverage_table.problems(items, lectures)):
         console.print(f"• {problem}", markup=False, highlight=False)
@@ -949,12 +952,19 @@ def teaching() -> None:
     Exits with 1 if solutions/teaching.toml and the lectures contradict each other.
     """
     with _plain_errors():
-        found = _write_teaching([source.read(path) for path in source.lectures(project.SOLUTIONS)])
+        found = _write_teaching(_current_lectures())
     for problem in found:
         console.print(f"• {problem}", markup=False, highlight=False)
     console.print(f"{project.TEACHING.relative_to(project.ROOT)}: {len(found)} problems")
     if found:
         raise typer.Exit(1)
+
+
+def _current_lectures() -> list[source.Lecture]:
+    """The course's lectures. Raises BuildError if a reference isn't the one that its check was made from."""
+    lectures = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
+    build.require_current(lectures)
+    return lectures
 
 
 def _write_teaching(lectures: Sequence[source.Lecture]) -> list[str]:

@@ -1,9 +1,9 @@
 """A made-up semester: a class, its work on several lectures, and the points that everybody must end up with.
 
 Students hand in early and late, twice or not at all; some leave, some change their names; each week's work comes from a
-different system. TAs give points by hand, and a wrong test of the class's own lecture is corrected. Everything is drawn
-from a seed. The points that each student must end up with are worked out here, from the programs in the exercises'
-files, independently of the grader.
+different system. Two TAs give points by hand at the same moment, and some of their students hand in again after that. A
+wrong test of the class's own lecture is corrected. Everything is drawn from a seed. The points that each student must
+end up with are worked out here, from the programs in the exercises' files, independently of the grader.
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ import copy
 import json
 import math
 import random
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from autograder.authoring import build, checks
+from autograder.grading.marks import State
 from autograder.grading.source import Lecture
-from autograder.project import source_path
+from autograder.project import ROOT, source_path
 from autograder.records import collect, decisions
 from autograder.records.folder import SETTINGS, ClassFolder
 
@@ -124,6 +127,17 @@ def multiple_NUMBER(n, step):
 def multiple_NUMBER(n, step):
     return n // step * step + step * (n % step == 1)
 """
+# Somebody at a terminal, who types what comes in, a line for each command, and says when it's done.
+_TERMINAL = """
+import contextlib, io, json, sys
+from autograder import cli
+
+print("ready", flush=True)
+for line in sys.stdin:
+    with contextlib.redirect_stdout(io.StringIO()):
+        failed = cli.app(json.loads(line), standalone_mode=False)
+    print("failed" if failed else "done", flush=True)
+"""
 _WRONG_REFERENCE, _RIGHT_REFERENCE = "(n // step + 1) * step", "(n + step - 1) // step * step"
 
 
@@ -140,7 +154,8 @@ class Semester:
     """A class and its planned results.
 
     ``points`` has the points of each lecture and version by exercise; ``given`` has points given by hand, by lecture,
-    student and exercise.
+    student and exercise. ``again`` has those that had to be given once more because there was new work, by student and
+    exercise; ``asked`` is what a person was then told, by student.
     """
 
     folder: ClassFolder
@@ -152,6 +167,8 @@ class Semester:
     answers: dict[tuple[str, int], dict[str, str]] = field(default_factory=dict)
     points: dict[tuple[str, int], dict[str, float]] = field(default_factory=dict)
     given: dict[tuple[str, str, str], float] = field(default_factory=dict)
+    again: dict[tuple[str, str], float] = field(default_factory=dict)
+    asked: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def due(self, week: int) -> datetime:
         """When a lecture is due."""
@@ -291,8 +308,9 @@ def hand_in(made: Semester, week: int, target: Path) -> Path:
     target.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path := target / f"{lecture.name}-{_FROM[week]}.zip", "w", zipfile.ZIP_STORED) as archive:
         for place, _, work in theirs:
-            for one in work:
-                canvas = f"before{place}person{place}_{1000 + place}_{5000 + place}_{lecture.name}-1.ipynb"
+            for one in work[-1:]:
+                upload = f"{1000 * len(work) + 4000 + place}_{lecture.name}-{len(work)}"
+                canvas = f"before{place}person{place}_{1000 + place}_{upload}.ipynb"
                 # Students who have changed their names still have the old one in the zip.
                 moodle = f"Person{place} Before{place}_{7000 + place}_assignsubmission_file_/{lecture.name} (1).ipynb"
                 archive.writestr(canvas if _FROM[week] == "canvas" else moodle, contents[one.version])
@@ -314,23 +332,77 @@ def take(made: Semester, week: int, path: Path) -> collect.Summary:
     return collect.collect(made.folder, made.lectures[week].name, path, [each.stem for each in made.folder.lectures])
 
 
-def give_by_hand(made: Semester, week: int, count: int = 8) -> None:
-    """Let two TAs give the same students points by hand at once, one for the first exercise, one for the last."""
+def give_by_hand(made: Semester, week: int) -> None:
+    """Let two TAs at two terminals give points by hand, each pair of commands at the same moment.
+
+    Tess decides about every student's first exercise, Theo about the last one. Before that, both decide about the first
+    exercise of three students, and disagree.
+    """
     lecture = made.lectures[week]
+    first, last = lecture.exercises[0], lecture.exercises[-1]
     # Only students with one attempt, because points given by hand for one attempt don't count for another.
-    graded = [name for name in made.students if len(made.work.get((lecture.name, name), [])) == 1][:count]
-    exercises = {"Tess": lecture.exercises[0], "Theo": lecture.exercises[-1]}
+    graded = [name for name in made.students if len(made.work.get((lecture.name, name), [])) == 1]
 
-    def mark(who: str) -> None:
-        for place, name in enumerate(graded):
-            points = exercises[who].points * (place % 3) / 2
-            decisions.decide(made.folder, lecture.name, name, exercises[who].name, points=points, by=who)
+    def typed(who: str, student: str, exercise: str, points: float) -> list[str]:
+        return ["decide", str(made.folder), lecture.name, student, exercise, "--points", f"{points}", "--by", who]
 
-    with ThreadPoolExecutor(2) as both:
-        list(both.map(mark, exercises))
-    for exercise in exercises.values():
-        for place, name in enumerate(graded):
-            made.given[lecture.name, name, exercise.name] = exercise.points * (place % 3) / 2
+    pairs = []
+    for place, name in enumerate(graded[: 8 if len(graded) > 50 else 3]):
+        one, other = (first.points * (each % 3) / 2 for each in (place, place + 1))
+        made.given[lecture.name, name, first.name] = one
+        made.given[lecture.name, name, last.name] = other_points = last.points * (place % 3) / 2
+        if place < 3:
+            pairs.append([typed("Tess", name, first.name, one), typed("Theo", name, first.name, other)])
+        pairs.append([typed("Tess", name, first.name, one), typed("Theo", name, last.name, other_points)])
+    _at_once(pairs)
+
+
+def _at_once(pairs: Sequence[Sequence[Sequence[str]]]) -> None:
+    """Run the command ``course`` in two processes, with each pair of arguments at the same moment."""
+    command = [sys.executable, "-c", _TERMINAL]
+    with ExitStack() as stack:
+        both = [
+            stack.enter_context(
+                subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            )
+            for _ in range(2)
+        ]
+        said = [one.stdout.readline() for one in both if one.stdout]
+        for pair in pairs:
+            for one, arguments in zip(both, pair, strict=True):
+                if one.stdin:
+                    one.stdin.write(json.dumps(arguments) + "\n")
+                    one.stdin.flush()
+            said = [one.stdout.readline() for one in both if one.stdout]
+            if said != ["done\n"] * 2:
+                raise RuntimeError(f"course {pair}: {said}")
+
+
+def hand_in_again(made: Semester, week: int) -> None:
+    """Some who have points by hand, and had mistakes, hand in once more, with none. What they end up with is decided.
+
+    Points by hand that equal those of the new work need no second decision.
+    """
+    lecture = made.lectures[week]
+    right = made.points[lecture.name, 0]
+    given = [(student, exercise) for name, student, exercise in made.given if name == lecture.name]
+    for student in list(dict.fromkeys(student for student, _ in given))[:5]:
+        if (work := made.work[lecture.name, student])[-1].version != 0:
+            work.append(Work(0, made.due(week)))
+            for exercise in (each for name, each in given if name == student):
+                if made.given[lecture.name, student, exercise] != right[exercise]:
+                    made.given[lecture.name, student, exercise] = made.again[student, exercise] = right[exercise] * 0.75
+
+
+def decide_again(made: Semester, week: int) -> None:
+    """Tess answers what she is asked, and nothing else: with a decision that is about other work, she gives points."""
+    name = made.lectures[week].name
+    for student, found in decisions.table(made.folder, name, made.students).items():
+        for mark in found.marks if found.state is State.NEEDS_REVIEW else ():
+            if mark.open:
+                made.asked[student] = found.notes
+                points = made.again[student, mark.exercise]
+                decisions.decide(made.folder, name, student, mark.exercise, points=points, by="Tess")
 
 
 def run(made: Semester, scratch: Path, grade: Callable[[str], object], say: Callable[[str], None] = print) -> None:
@@ -345,6 +417,11 @@ def run(made: Semester, scratch: Path, grade: Callable[[str], object], say: Call
         if week == 0:
             give_by_hand(made, week)
             say(f"{lecture.name}: two TAs have given points by hand")
+            hand_in_again(made, week)
+            take(made, week, hand_in(made, week, scratch / "again"))
+            grade(lecture.name)
+            decide_again(made, week)
+            say(f"{lecture.name}: {len(made.asked)} of them have handed in again, and were decided about again")
     correct(made)
     grade(OWN[-1])
     say(f"{OWN[-1]}: a wrong test was corrected, and its students are graded again")

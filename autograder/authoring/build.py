@@ -32,6 +32,8 @@ CONFIG = '''\
 c = get_config()  # noqa: F821
 
 c.CourseDirectory.course_id = {course_id!r}
+# `nbgrader autograde` interrupts a cell that takes longer, such as an endless loop, and goes on with the next one.
+c.Execute.timeout = 60
 '''
 COURSE_ID = "every-byte-every-flop"
 

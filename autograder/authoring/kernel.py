@@ -1,6 +1,6 @@
 """Jupyter kernels that start warm: forks of a process that has already imported PyTorch. Linux only.
 
-    JUPYTER_DEFAULT_PROVISIONER_NAME=warm python -m pytest --nbval --nbval-current-env build/source
+    JUPYTER_DEFAULT_PROVISIONER_NAME=warm python -m pytest --nbval --nbval-current-env build/source/02_dtypes
 
 The name is an entry point of the package, so everything that starts kernels through jupyter_client can use it: nbval,
 nbclient, nbgrader, JupyterLab. The first kernel starts a server, which only imports the lectures' libraries; each

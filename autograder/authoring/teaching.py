@@ -1,8 +1,8 @@
 """The teaching kit: turns the sources and solutions/teaching.toml into docs/teaching.md.
 
-The sources say how important and how hard each exercise is (its heading), what it builds on (its statement), and which
-mistakes its check recognizes. The file has what a person has to write: in which week each lecture is due, how to
-explain mistakes, and questions to discuss.
+The sources say how important and how hard each exercise is (its heading), which earlier exercises, lectures and terms
+its statement names, and which mistakes its check recognizes. The file has what a person has to write: in which week
+each lecture is due, which earlier lectures each exercise builds on, how to explain mistakes, and questions to discuss.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from autograder import CourseError
 from autograder.grading.source import Lecture
 from course_utils import home
 
-from . import checks
+from . import checks, glossary
 
 QUESTIONS = (3, 5)  # the least and the most questions to discuss for each lecture
 _HEADING = re.compile(
@@ -30,6 +30,9 @@ _HEADING = re.compile(
 _EXERCISE = re.compile(r"\bexercises?\s+(\d+\.\d+)(?:\s+and\s+(\d+\.\d+))?", re.IGNORECASE)
 _LECTURE = re.compile(r"\blectures?\s+(\d\d)(?:\s+and\s+(\d\d))?", re.IGNORECASE)
 _AS_IT_IS = re.compile(r"(`[^`]+`|(?<![\w*])\*\w[^*]*\*(?![\w*]))")
+# Terms of the glossary that are everyday words too, or mean something else in another lecture.
+_AMBIGUOUS = {"accumulate", "bia", "cache", "checkpoint", "decode", "dense", "key", "peak", "rank", "target", "value", "warm-up",
+              "zero"}  # fmt: skip
 _YOURS = re.compile(r"\byour\s+`(\w+)`", re.IGNORECASE)
 
 
@@ -41,8 +44,9 @@ class KitError(CourseError):
 class Exercise:
     """An exercise, according to its lecture's text.
 
-    ``needs`` are the numbers of the exercises that its statement mentions, ``after`` the names of the earlier lectures.
-    ``mistakes`` are the sentences for the mistakes that its check recognizes.
+    ``needs`` are the numbers of the exercises that its statement mentions, ``after`` the names of earlier lectures, and
+    ``terms`` the terms of those lectures that it uses, each with the lecture that defines it. ``mistakes`` are the
+    sentences for the mistakes that its check recognizes.
     """
 
     name: str
@@ -55,6 +59,7 @@ class Exercise:
     minutes: int
     needs: tuple[str, ...]
     after: tuple[str, ...]
+    terms: tuple[tuple[str, str], ...]
     mistakes: tuple[str, ...]
 
     @property
@@ -114,9 +119,10 @@ class Question:
 
 @dataclass(frozen=True)
 class Kit:
-    """The content of teaching.toml."""
+    """The content of teaching.toml. ``builds_on``: the numbers of earlier lectures, by lecture and exercise."""
 
     syllabi: tuple[Syllabus, ...]
+    builds_on: dict[str, dict[str, list[str]]]
     explained: dict[str, tuple[Explained, ...]]
     questions: dict[str, tuple[Question, ...]]
 
@@ -128,6 +134,7 @@ def read(path: Path) -> Kit:
         lectures: dict[str, Any] = tables["lecture"]
         return Kit(
             tuple(Syllabus(**{**each, "weeks": tuple(map(tuple, each["weeks"]))}) for each in tables["syllabus"]),
+            {name: about.get("builds_on", {}) for name, about in lectures.items()},
             {name: tuple(Explained(**each) for each in about["explain"]) for name, about in lectures.items()},
             {name: tuple(Question(**each) for each in about["discuss"]) for name, about in lectures.items()},
         )
@@ -138,17 +145,24 @@ def read(path: Path) -> Kit:
 def topics(lectures: Sequence[Lecture]) -> list[Topic]:
     """What the sources say about the lectures. Raises KitError for an exercise with a malformed heading."""
     numbers = {lecture.name.partition("_")[0]: lecture.name for lecture in lectures}
-    found = []
+    found, defined = [], list[tuple[re.Pattern[str], str]]()
     for lecture in lectures:
         texts = [cell.source for cell in lecture.notebook.cells if cell.cell_type == "markdown"]
         title = texts[0].splitlines()[0].removeprefix("# ")
         minutes, optional = map(home.rounded, home.times(lecture.notebook.cells))
         after = _earlier("\n\n".join(texts), lecture.name, numbers)
-        found.append(Topic(lecture.name, title, minutes, optional, after, tuple(_exercises(lecture, numbers))))
+        exercises = tuple(_exercises(lecture, numbers, defined))
+        found.append(Topic(lecture.name, title, minutes, optional, after, exercises))
+        for each in glossary.definitions(lecture):
+            if (term := glossary.key(each.term)) not in _AMBIGUOUS:
+                pattern = re.compile(rf"(?<![\w-]){re.escape(term)}s?(?![\w-])", re.IGNORECASE)
+                defined.append((pattern, lecture.name))
     return found
 
 
-def _exercises(lecture: Lecture, numbers: dict[str, str]) -> Iterator[Exercise]:
+def _exercises(
+    lecture: Lecture, numbers: dict[str, str], defined: Sequence[tuple[re.Pattern[str], str]]
+) -> Iterator[Exercise]:
     cells = lecture.notebook.cells
     places = {cell.id: place for place, cell in enumerate(cells)}
     seen: dict[str, str] = {}  # name → number
@@ -167,9 +181,11 @@ def _exercises(lecture: Lecture, numbers: dict[str, str]) -> Iterator[Exercise]:
         statement = text[heads[-1].end() :]
         named = _named(_EXERCISE, statement) | {seen[each] for each in _YOURS.findall(statement) if each in seen}
         needs = tuple(sorted(named - {number}, key=_order))
+        whole = f"{statement}\n{spec.cells.stub}"
         yield Exercise(
             name, lecture.name, number, title, stars, bool(essential), bool(is_optional), int(minutes), needs,
             _earlier(statement, lecture.name, numbers),
+            tuple((each, word[0]) for term, each in defined if (word := term.search(whole))),
             tuple(dict.fromkeys(program.note for program in spec.mistakes)),
         )  # fmt: skip
 
@@ -205,6 +221,7 @@ def problems(kit: Kit, lectures: Sequence[Topic]) -> list[str]:
                 found.append(f"exercise {each.number} is essential, but {number}, which it needs, isn't")
             elif needed.optional and not each.optional:
                 found.append(f"exercise {each.number} isn't optional, but {number}, which it needs, is")
+        found += [f"exercise {each.number} {problem}" for problem in _of_dependencies(kit, each, names)]
     for syllabus in kit.syllabi:
         found += [f"{syllabus.title}: {problem}" for problem in _of_syllabus(syllabus, lectures, exercises)]
     for unknown in sorted(kit.questions.keys() - set(names)):
@@ -222,6 +239,21 @@ def problems(kit: Kit, lectures: Sequence[Topic]) -> list[str]:
             if said.mistake not in banks.get(said.exercise, ()):
                 found.append(f"{topic.name}: {said.exercise} has no mistake {said.mistake!r}")
     return found
+
+
+def _of_dependencies(kit: Kit, exercise: Exercise, names: Sequence[str]) -> Iterator[str]:
+    said = kit.builds_on.get(exercise.lecture, {}).get(exercise.name)
+    if said is None:
+        yield "doesn't say which lectures it builds on: if there's none, write an empty list"
+        return
+    earlier = [name[:2] for name in names if name < exercise.lecture]
+    for number in (each for each in said if each not in earlier):
+        yield f"says that it builds on lecture {number}, which isn't an earlier one"
+    used = {name: f"uses {term!r}, which" for name, term in reversed(exercise.terms)}
+    used |= {name: f"names lecture {name[:2]}, which" for name in exercise.after}
+    for name, what in sorted(used.items()):
+        if name[:2] not in said:
+            yield f"{what} isn't among the lectures that it says it builds on: add {name[:2]}"
 
 
 def _of_syllabus(syllabus: Syllabus, lectures: Sequence[Topic], exercises: dict[str, Exercise]) -> Iterator[str]:
@@ -285,11 +317,13 @@ _DEPENDS = """\
 ## What builds on what
 
 Exercises are graded alone, so a student who is stuck on one can go on to the next. Only 14.5 suggests code from another
-exercise, the `KVCache` of 13.2, and students can solve it without that. Lectures do build on each other. An earlier
-lecture is listed if the text refers to it; those in bold are the ones that the exercises' statements refer to.
+exercise, the `KVCache` of 13.2, and students can solve it without that. Lectures do build on each other: an earlier
+lecture is listed if the text refers to it. *Needed by* are the later exercises that build on a lecture: if you leave it
+out, or a student has missed it, introduce its terms before these. The tables below say which terms an exercise's
+statement uses.
 
-| lecture | time | optional | builds on |
-|---|--:|--:|---|"""
+| lecture | time | optional | builds on | needed by |
+|---|--:|--:|---|---|"""
 
 
 def page(kit: Kit, lectures: Sequence[Topic]) -> str:
@@ -302,16 +336,15 @@ def page(kit: Kit, lectures: Sequence[Topic]) -> str:
         lines += _syllabus(syllabus, {topic.name: topic for topic in lectures})
     lines += [_GRADING + _DEPENDS]
     for topic in lectures:
-        stated = {name for each in topic.exercises for name in each.after}
-        after = [f"**{name[:2]}**" if name in stated else name[:2] for name in topic.after]
-        lines += [
-            f"| {_link(topic)} | {_minutes(topic.minutes)} | {_minutes(topic.optional)} | {', '.join(after) or '–'} |"
-        ]
+        after = ", ".join(name[:2] for name in topic.after)
+        users = [each.number for each in exercises.values() if topic.name[:2] in _builds_on(kit, each)]
+        minutes = f"{_minutes(topic.minutes)} | {_minutes(topic.optional)}"
+        lines += [f"| {_link(topic)} | {minutes} | {after or '–'} | {', '.join(users) or '–'} |"]
     for topic in lectures:
         lines += ["", f"## {topic.title}", ""]
         lines += ["| exercise | name | importance | difficulty | minutes | builds on |"]
         lines += ["|---|---|---|---|--:|---|"]
-        lines += [_row(each, exercises) for each in topic.exercises]
+        lines += [_row(each, exercises, _builds_on(kit, each)) for each in topic.exercises]
         lines += ["", f"### Explaining mistakes in {topic.name[:2]}", ""]
         for said in kit.explained.get(topic.name, ()):
             lines += [f"- `{said.exercise}`: “{_plain(said.mistake)}” {said.explain.strip()}"]
@@ -340,15 +373,19 @@ def _syllabus(syllabus: Syllabus, topics: dict[str, Topic]) -> Iterator[str]:
     yield ""
 
 
-def _row(exercise: Exercise, exercises: dict[str, Exercise]) -> str:
+def _builds_on(kit: Kit, exercise: Exercise) -> list[str]:
+    return kit.builds_on.get(exercise.lecture, {}).get(exercise.name, [])
+
+
+def _row(exercise: Exercise, exercises: dict[str, Exercise], builds_on: Sequence[str]) -> str:
     place = f"../solutions/exercises/{exercise.lecture}/{exercise.name}.py"
     needs = [f"{number} `{exercises[number].name}`" for number in exercise.needs]
-    needs += [
-        f"lecture {name[:2]}" for name in exercise.after if name not in {exercises[n].lecture for n in exercise.needs}
-    ]
+    for lecture in builds_on:
+        terms = ", ".join(term for name, term in exercise.terms if name[:2] == lecture)
+        needs.append(f"{lecture} ({terms})" if terms else lecture)
     return (
         f"| [{exercise.number} · {exercise.title}]({place}) | `{exercise.name}` | {exercise.importance} | "
-        f"{exercise.stars} | {exercise.minutes} | {', '.join(needs)} |"
+        f"{exercise.stars} | {exercise.minutes} | {'; '.join(needs) or '–'} |"
     )
 
 
