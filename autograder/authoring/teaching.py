@@ -31,8 +31,8 @@ _EXERCISE = re.compile(r"\bexercises?\s+(\d+\.\d+)(?:\s+and\s+(\d+\.\d+))?", re.
 _LECTURE = re.compile(r"\blectures?\s+(\d\d)(?:\s+and\s+(\d\d))?", re.IGNORECASE)
 _AS_IT_IS = re.compile(r"(`[^`]+`|(?<![\w*])\*\w[^*]*\*(?![\w*]))")
 # Terms of the glossary that are everyday words too, or mean something else in another lecture.
-_AMBIGUOUS = {"accumulate", "bia", "cache", "checkpoint", "decode", "dense", "key", "peak", "rank", "target", "value", "warm-up",
-              "zero"}  # fmt: skip
+_AMBIGUOUS = {"accumulate", "bia", "cache", "checkpoint", "decode", "dense", "key", "peak", "rank", "target",
+              "value", "warm-up", "zero"}  # fmt: skip
 _YOURS = re.compile(r"\byour\s+`(\w+)`", re.IGNORECASE)
 
 
