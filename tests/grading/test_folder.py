@@ -359,8 +359,8 @@ def test_of_many_files_handed_in_instead_five_are_named_everywhere(tmp_path: Pat
     give_cases(tmp_path)
     said = "0000.pdf, 0001.pdf, 0002.pdf, 0003.pdf, 0004.pdf, and 1,002 more files"
 
-    assert grade_class(course, database=None).remarks == (f"ada handed in {said}, and no {NAME}.ipynb",)
-    assert f"there is {said} → " in command("verify", course)
+    assert grade_class(course, database=None).remarks == (f"ada handed in {said}, but no {NAME}.ipynb",)
+    assert f"the folder has {said} → " in command("verify", course)
     command("feedback", course)
     assert f"It was: {said}. Hand in {NAME}.ipynb itself." in course.feedback("ada", NAME).read_text(encoding="utf-8")
 
