@@ -33,6 +33,7 @@ _AS_IT_IS = re.compile(r"(`[^`]+`|(?<![\w*])\*\w[^*]*\*(?![\w*]))")
 # Terms of the glossary that are everyday words too, or mean something else in another lecture.
 _AMBIGUOUS = {"accumulate", "bia", "cache", "checkpoint", "decode", "dense", "key", "peak", "rank", "target",
               "value", "warm-up", "zero"}  # fmt: skip
+_MANY = 12  # exercises; more of them aren't listed but counted
 _YOURS = re.compile(r"\byour\s+`(\w+)`", re.IGNORECASE)
 
 
@@ -338,8 +339,9 @@ def page(kit: Kit, lectures: Sequence[Topic]) -> str:
     for topic in lectures:
         after = ", ".join(name[:2] for name in topic.after)
         users = [each.number for each in exercises.values() if topic.name[:2] in _builds_on(kit, each)]
+        needed = f"{len(users)} exercises" if len(users) > _MANY else ", ".join(users) or "–"
         minutes = f"{_minutes(topic.minutes)} | {_minutes(topic.optional)}"
-        lines += [f"| {_link(topic)} | {minutes} | {after or '–'} | {', '.join(users) or '–'} |"]
+        lines += [f"| {_link(topic)} | {minutes} | {after or '–'} | {needed} |"]
     for topic in lectures:
         lines += ["", f"## {topic.title}", ""]
         lines += ["| exercise | name | importance | difficulty | minutes | builds on |"]
