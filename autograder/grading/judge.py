@@ -27,21 +27,10 @@ from .cells import quietly
 from .conversation import Conversation, Gone
 from .exercises import Cell, Exercise, ProblemSet, unpacked
 from .marks import Mark
-from .program import Kind, Program
+from .program import NOT_HERE, Kind, Program
 from .sandbox import Sandbox, SandboxError
 from .text import MESSAGE_LIMIT, clean
 
-# What a call may meet here and not on a student's machine, or the other way round: packages, files, somebody to ask,
-# another system or GPU, more memory.
-_NOT_HERE = re.compile(
-    r"(?:ModuleNotFound|FileNotFound|Permission|OS|Memory|StdinNotImplemented|URL|HTTP|gai|g?herror|SSL|ConnectTimeout|"
-    r"Tcl|Connection\w*)(?:Error|error)?:|Error: unsupported locale|"
-    r".*(?:Address family not supported|cannot resolve|getpwuid|NVIDIA|CUDA|CuDNN|\bMPS\b|\bXPU\b|Windows|latex|"
-    r"enforce fail|can't allocate|can't start new thread|too many open files|no space left)|"
-    # A shell without a front end: magics that it does not have, streams that are no files, a kernel that is not there.
-    r"UsageError:|UnsupportedOperation:|AttributeError:.*(?:NoneType|Shell|kernel|parent_header)|KeyError:.*IPKernelApp",
-    re.IGNORECASE,
-)
 _OUR_SECONDS = 60.0  # for the lecture's own cells: a machine under load is no fault of the student's
 # Bytes that a process's answers to one exercise's cases, which are kept until they are scored, and to the cells before
 # it may take. Honest ones take up to 25 million. A text with one emoji takes four times its bytes here.
@@ -289,7 +278,7 @@ def _observe(
     blank = dict.fromkeys(requirement.comparison.parts)
     match talk.ask(call):
         case Seen(seen):
-            if seen.error and _NOT_HERE.match(error := f"{seen.error}: {seen.message}"):
+            if seen.error and NOT_HERE.match(error := f"{seen.error}: {seen.message}"):
                 reasons.append(f"it may work on the student's machine; here it ended with {clean(error, limit=300)}")
             now = talk.asked()
             with _puzzling():
@@ -341,12 +330,16 @@ def _shows(seen: Observation, argument: Any) -> bool:
 
 
 _ODD = re.compile(
-    r"ctypes|_getframe|__(?:globals|code|subclasses|builtins|closure|getattribute|bases|mro|loader|traceback)__|f_back|"
-    r"/proc\b|\bcourse_utils\b[ .]+(?:import )?testing|sys\.(?:modules|meta_path|path|settrace|setprofile)|"
-    r"\b(?:subprocess|multiprocessing|threading|socket|atexit|signal|resource|pickle|marshal|mmap|gc|autograder)\b|"
-    r"\bos\.(?:write|read|open|kill\w*|fork\w*|_exit|dup2?|close\w*|pipe2?|exec\w+|environ|symlink|system|popen)\b|"
-    r"\bbuiltins\b|__import__|\bimportlib\b"
+    r"ctypes|_getframe|_current_frames|currentframe|inspect\.(?:stack|trace)|tb_frame|f_(?:back|locals|globals|code)\b|"
+    r"__(?:globals|code|subclasses|builtins|closure|getattribute|bases|mro|loader|traceback)__|"
+    r"/proc\b|\bcourse_utils\b[ .]+(?:import )?testing|sys\.(?:modules|meta_path|path_hooks|settrace|setprofile)|"
+    r"sys\.monitoring|\bgc\.(?!collect|enable|disable|isenabled|get_stats|get_count)\w+|\bautograder\b|"
+    r"\bos\.(?:write|read|open|kill\w*|fork\w*|_exit|dup2?|close\w*|pipe2?|exec\w+|symlink)\b|"
+    r"\bbuiltins\b|__import__|\bimportlib\.(?!reload\b)\w+|\bfrom[ \t]+importlib\b"
 )
+# Modules with which code can run while a probe does. As words they're names of tensors, too.
+_ODD_MODULES = re.compile(r"^[ \t]{0,40}(?:import|from)[ \t]+([^\n#;]{0,200})", re.MULTILINE)
+_ODD_NAMES = frozenset(["threading", "_thread", "atexit", "signal", "marshal", "mmap"])
 # Bounded, since what a submission repeats a thousand times would otherwise be read a million times.
 _READY_MADE = r"\b(?:checkpoint|data|flops|timing)\.{0}\b|(?<![\w.])napkin\.[\w.]{{1,60}}"
 _FROM = re.compile(r"\bfrom[ \t]+(course_utils[\w.]{0,60})[ \t]+import[ \t]*(\([^)]{0,300}|[^\n;]{0,300})")
@@ -374,7 +367,10 @@ def _suspicious(program: Program) -> list[str]:
     notes = []
     for step in program.steps:
         if step.kind is Kind.THEIRS:
-            found = sorted(set(_ODD.findall(step.cell.text)))
+            found = set(_ODD.findall(step.cell.text))
+            for modules in _ODD_MODULES.findall(step.cell.text):
+                found |= _ODD_NAMES.intersection(re.findall(r"\w+", modules))
+            found = sorted(found)
             if step.exercise is None:
                 found = [each for each in found if each not in lecture]
             else:

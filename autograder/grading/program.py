@@ -17,6 +17,7 @@ import importlib.machinery
 import itertools
 import re
 import sys
+import sysconfig
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass
@@ -33,19 +34,36 @@ _NAMES = 1_000_000
 _ALWAYS = frozenset(vars(builtins)) | {"__name__", "display", "get_ipython", "exit", "quit", "In", "Out", "_", "__"}
 # What a kernel keeps of what cells displayed.
 _DISPLAYED = frozenset(["Out", "_", "__", "___", "_oh"])
-# What looks a name up that is in a text: `eval("std")`, `globals()["std"]`, `!echo $std`. Bounded, as what a submission
-# repeats a thousand times would otherwise be read a million times.
+# What may look a name up that no text tells: `eval("std")`, `globals()["std"]`, `from __main__ import std`. Bounded, as
+# what a submission repeats a thousand times would otherwise be read a million times.
 _BY_TEXT = re.compile(
     r"(?<![.\w])(?:eval|exec|locals)\s{0,9}\(|\b(?:vars|dir)\(\s{0,9}\)|globals|\bget_type_hints\b|\buser_ns\b|"
-    r"\bget_ipython\b|\bgetmodule\b|\bsys\.modules\b|%who|"
-    r"""(?<!=["'])(?<!= ["'])\b__main__\b|(?:^|=)[ \t]{0,20}[!%][^\n]{0,100}[${]""",
-    re.MULTILINE,
+    r"\bget_ipython\b(?!\(\)\.(?:run_line_magic|config|events)\b)|\bgetmodule\b|\bsys\.modules\b|%who|"
+    r"""(?<!=["'])(?<!= ["'])\b__main__\b"""
 )
+_SHELL = re.compile(r"(?:^|=)[ \t]{0,20}[!%]", re.MULTILINE)  # and `!echo $std`, `%time {std}`
 _IMPORTED = re.compile(r"^[ \t]{0,40}(?:import|from)[ \t]{1,9}([A-Za-z_]\w{0,60})", re.MULTILINE)
-# What asks the machine for something that may be missing without an error: files, variables, users, times.
+# What asks the machine for something that may be missing without an error: files, variables, users, programs.
 _ASKS = re.compile(
-    r"\b(?:getenv|environ|open|glob|iglob|rglob|exists|is_file|is_dir|listdir|scandir|getuser|expanduser)\b"
+    r"\b(?:getenv|environ|open|glob|iglob|rglob|exists|is_file|is_dir|listdir|scandir|getuser|expanduser|subprocess|"
+    r"getoutput)\b"
 )
+# What a call may meet here and not on a student's machine, or the other way round: packages, files, somebody to ask,
+# another system or GPU, more memory.
+NOT_HERE = re.compile(
+    r"(?:ModuleNotFound|FileNotFound|Permission|OS|Memory|StdinNotImplemented|URL|HTTP|gai|g?herror|SSL|ConnectTimeout|"
+    r"Tcl|Connection\w*)(?:Error|error)?:|Error: unsupported locale|"
+    r".*(?:Address family not supported|cannot resolve|getpwuid|NVIDIA|CUDA|CuDNN|\bMPS\b|\bXPU\b|Windows|latex|"
+    r"enforce fail|can't allocate|can't start new thread|too many open files|no space left)|"
+    # A shell without a front end: magics that it does not have, streams that are no files, a kernel that is not there.
+    r"UsageError:|UnsupportedOperation:|AttributeError:.*(?:NoneType|Shell|kernel|parent_header)|KeyError:.*IPKernelApp",
+    re.IGNORECASE,
+)
+# What changes names that no text tells.
+_CHANGES_ANYTHING = re.compile(r"import[ \t]{1,9}\*|^[ \t]{0,40}%(?:run|load|store|reset|env)", re.MULTILINE)
+_ASSERTS = re.compile(r"^.{0,200}?\bassert\w{0,40}\b.{0,400}", re.MULTILINE)
+_OURS = ("course_utils", "autograder")  # what a submission has of this project
+_MADE = re.compile(r"^[ \t]{0,40}(?:async[ \t]{1,9})?(?:def|class)[ \t]{1,9}(\w{1,60})", re.MULTILINE)
 # Errors of a cell that is the same on every machine.
 _EVERYWHERE = ("SyntaxError", "IndentationError", "TabError", "NotImplementedError")
 
@@ -83,7 +101,12 @@ class Program:
         self._used: dict[int, Set[str]] = {}
         self._definers: dict[str, list[int]] = defaultdict(list)  # in order
         self._changers: dict[str, list[int]] = defaultdict(list)  # of ours, in order
-        self._displayed = False  # whether a cell of the student's uses what another displayed
+        theirs = [number for number, step in enumerate(self.steps) if step.kind is Kind.THEIRS]
+        looking = {number for number in theirs if _by_text(self.steps[number].cell.text)}
+        # The student's cells that may use or change names that no text tells. If one may use some, all of the
+        # lecture's cells run.
+        self._untold = looking | {n for n in theirs if _CHANGES_ANYTHING.search(self.steps[n].cell.text)}
+        self._all = bool(looking)
         self._planned: tuple[tuple[int, int], list[int]] | None = None
         self._left = _NAMES
         tests = {Cell(exercise.tests).plain for exercise in problems.exercises}
@@ -105,7 +128,8 @@ class Program:
         self._left -= sum(len(name) + 1 for name in (*names.defined, *names.used))
         if self._left < 0:
             names = Names([], [])
-        self._displayed |= bool((_DISPLAYED & set(names.used)) - set(names.defined))
+        theirs = self.steps[number].kind is Kind.THEIRS
+        self._all |= theirs and bool((_DISPLAYED & set(names.used)) - set(names.defined))
         self._defined[number], self._used[number] = frozenset(names.defined), frozenset(names.used) - _ALWAYS
         for name in self._defined[number]:
             self._definers[name] = sorted([*self._definers[name], number])
@@ -119,6 +143,8 @@ class Program:
         return self._planned[1]
 
     def _plan(self) -> list[int]:
+        if self._all:
+            return [number for number in range(len(self.steps)) if number not in self.dropped]
         # Where each name is looked up. What a function uses is looked up when it is called, so below its cell: where
         # the exercise is judged.
         wanted: set[tuple[str, int]] = set()
@@ -148,7 +174,7 @@ class Program:
         if earned is not None and earned <= points:
             calls = ()  # it is the same for the student
         otherwise = functools.partial(self._otherwise, points=points)
-        rest = (self._in_text, otherwise, self._not_installed, self._asks_the_machine)
+        rest = (otherwise, self._not_installed, self._asks_the_machine)
         found = itertools.chain([self._out_of_reach(place)], dict.fromkeys(calls), (look(place) for look in rest))
         return filter(None, found)  # one by one, as whoever asks wants more
 
@@ -165,6 +191,8 @@ class Program:
                 what = f"it uses `{name}`, which {self.steps[number].cell.title} defines, and "
                 if number in self.dropped:
                     return what + f"that cell was left out: {self.dropped[number]}"
+                if self._as_at_home(number):
+                    continue
                 if number in self.stopped and number < place:
                     return what + f"that cell stopped with {self.stopped[number]:.300}"
                 if self.steps[number].kind is Kind.CHECK:
@@ -201,14 +229,15 @@ class Program:
         """What the notebook's own outputs say otherwise, up to this test cell, or nothing: a cell that stopped here ran
         to its end there, or the check gave more ``points``.
 
-        What a cell would have changed, no text tells, so it may be any of the student's. Of a cell without outputs
-        nothing is known; a syntax error it has everywhere.
+        What a cell changes that asked for something that isn't here, no text tells, so that may be any of the
+        student's. One that stopped for another reason has to bear on the answer.
         """
+        bearing = self._bearing_on(place)
         for number, error in self.stopped.items():
-            cell, kind = self.steps[number].cell, error.partition(":")[0]
-            the_same = kind == cell.ended or (cell.ended is None and (kind in _EVERYWHERE or self._undefined(error)))
-            if number < place and not the_same:
-                return f"{cell.title} stopped here with {error:.300}; look whether it does on the student's machine"
+            may_matter = number in bearing or NOT_HERE.match(error) or "ExceptionGroup" in error
+            if number < place and may_matter and not self._as_at_home(number):
+                title = self.steps[number].cell.title
+                return f"{title} stopped here with {error:.300}; look whether it does on the student's machine"
         earned = self.steps[place].cell.earned
         if earned is not None and earned > points:
             return (
@@ -218,13 +247,65 @@ class Program:
         return ""
 
     def _not_installed(self, place: int) -> str:
-        """A module that the student's cells above import and that isn't here, or nothing."""
-        for step in self.steps[:place]:
-            if step.kind is Kind.THEIRS:
-                for name in dict.fromkeys(_IMPORTED.findall(step.cell.text)):
-                    if not _installed(name):
-                        return f"{step.cell.title} imports `{name}`, which isn't here"
+        """A module that a cell behind the answer imports and that isn't here, or nothing."""
+        for number in self._bearing_on(place):
+            cell = self.steps[number].cell
+            for name in dict.fromkeys(_IMPORTED.findall(cell.text)):
+                if not installed(name) and not self._written(name):
+                    return f"{cell.title} imports `{name}`, which isn't here"
         return ""
+
+    def _written(self, name: str) -> bool:
+        """Whether a cell of the student's has the name of this module's file, or folder, and so may have written it."""
+        named = re.compile(rf"\b{name}(?:\.py\b|/)")
+        return any(step.kind is Kind.THEIRS and named.search(step.cell.text) for step in self.steps)
+
+    def _as_at_home(self, number: int) -> bool:
+        """Whether a cell that stopped does so on the student's machine, too.
+
+        If the notebook has its outputs, they tell. Otherwise it does with a syntax error, with a name that no cell
+        defines, and if every assertion in it calls a function of the notebook: then it's a test of that function.
+        """
+        if number not in self.stopped:
+            return False
+        cell, error = self.steps[number].cell, self.stopped[number]
+        kind = error.partition(":")[0]
+        if cell.ended is not None:
+            return kind == cell.ended
+        return kind in _EVERYWHERE or self._undefined(error) or (kind == "AssertionError" and self._tests(cell.text))
+
+    def _tests(self, text: str) -> bool:
+        """Whether every line of a cell that asserts something names a function or class of the notebook."""
+        lines = [set(re.findall(r"\w+", line)) for line in _ASSERTS.findall(text)]
+        return bool(lines) and all(words & self._made for words in lines)
+
+    @functools.cached_property
+    def _made(self) -> set[str]:
+        """The functions and classes that the student's cells define."""
+        texts = (step.cell.text for step in self.steps if step.kind is Kind.THEIRS)
+        return set().union(*(_MADE.findall(text) for text in texts))
+
+    def _bearing_on(self, place: int) -> list[int]:
+        """The student's cells above a step that can make a difference to the answer judged there.
+
+        They are its own, those that define or use a name that it uses, and those whose effect no text tells. Modules
+        don't count, or every cell would; and who only calls the answer doesn't change it.
+        """
+        exercise = self._judged(place)
+        modules = frozenset().union(*(_imports(cell.text) for cell in self.problems.cells))
+        behind, own = self._behind(exercise) - modules, self._answers(exercise)
+        called = behind - asked(exercise)
+        return [
+            number
+            for number, step in enumerate(self.steps[:place])
+            if step.kind is Kind.THEIRS
+            and (
+                number in own
+                or not behind.isdisjoint(self._defined.get(number, ()))
+                or not called.isdisjoint(self._used.get(number, ()))
+                or number in self._untold
+            )
+        ]
 
     def _undefined(self, error: str) -> bool:
         """Whether it's about a name that no cell defines, here or in the lecture."""
@@ -233,41 +314,18 @@ class Program:
         return found is not None and found[1] not in self._definers and not any(found[1] in names for names in ours)
 
     def _asks_the_machine(self, place: int) -> str:
-        """What the student's cells above ask the machine for and the lecture doesn't, where nothing in the notebook
+        """What the cells behind the answer ask the machine for and the lecture doesn't, where nothing in the notebook
         says how that went there; or nothing. Whoever looks for a file and goes on without it gets no error.
         """
         if self.steps[place].cell.earned is not None:
             return ""
-        lecture = {word for cell in self.problems.cells for word in _ASKS.findall(cell.text)}
-        for step in self.steps[:place]:
-            if step.kind is Kind.THEIRS and (found := [w for w in _ASKS.findall(step.cell.text) if w not in lecture]):
-                return f"{step.cell.title} uses `{found[0]}`, and what that finds may not be here"
+        ours = [*(cell.text for cell in self.problems.cells), *(each.solution for each in self.problems.exercises)]
+        ordinary = {word for text in ours for word in _ASKS.findall(text)}
+        for number in self._bearing_on(place):
+            cell = self.steps[number].cell
+            if found := [word for word in _ASKS.findall(cell.text) if word not in ordinary]:
+                return f"{cell.title} uses `{found[0]}`, and what that finds may not be here"
         return ""
-
-    def _in_text(self, place: int) -> str:
-        """Why an answer that failed may lack a cell of the lecture that no name in the student's code asks for, or
-        nothing: if code looks a name up by a text, every word in the student's cells may be such a name.
-        """
-        ran = set(self.to_run())
-        if self._displayed and any(s.kind is Kind.OURS and n not in ran for n, s in enumerate(self.steps[:place])):
-            return "it may use what a cell of the lecture displayed, and not all of those ran"
-        for words in self._words:
-            for number, step in enumerate(self.steps[:place]):
-                if step.kind is Kind.OURS and number not in ran and (found := sorted(self._defined[number] & words)):
-                    return f"it may look up `{found[0]}`, which {step.cell.title} defines, and that cell did not run"
-        return ""
-
-    @functools.cached_property
-    def _words(self) -> tuple[set[str], ...]:
-        """If a cell of the student's looks names up by a text: the lecture's names among the words of such cells, then
-        among those of all.
-        """
-        texts = [step.cell.text for step in self.steps if step.kind is Kind.THEIRS]
-        such = [text for text in texts if _BY_TEXT.search(text)]
-        ours = set().union(*(self._defined[n] for n, step in enumerate(self.steps) if step.kind is Kind.OURS))
-        # One text at a time: all words of a hostile notebook take a gigabyte.
-        return tuple(set().union(*(ours.intersection(re.findall(r"\w+", text)) for text in some))
-                     for some in (such, texts) if such)  # fmt: skip
 
     def _sources(self, name: str, place: int) -> list[int]:
         """The cells that determine a name's value at a place.
@@ -304,12 +362,26 @@ class Program:
         return sorted({n for name in names for n in self._definers.get(name, ()) if self.steps[n].kind is Kind.THEIRS})
 
 
+def _by_text(text: str) -> bool:
+    """Whether code may look up names that it doesn't contain as names."""
+    if _BY_TEXT.search(text):
+        return True
+    return any((mark := _SHELL.search(line)) and re.search(r"[${]", line[mark.end() :]) for line in text.splitlines())
+
+
 @functools.lru_cache(maxsize=4096)
-def _installed(name: str) -> bool:
-    """Whether there's such a module. Only files are looked at: setuptools, asked for `distutils`, would replace it in
-    this process. Cached, since a thousand cells can import the same ones."""
-    there = name == "__main__" or name in sys.stdlib_module_names
-    return there or importlib.machinery.PathFinder.find_spec(name) is not None
+def installed(name: str) -> bool:
+    """Whether a submission has such a module.
+
+    Only files are looked at: setuptools, asked for `distutils`, would replace it in this process. And only those of the
+    environment: this process may import from its working folder or from an editable installation, a submission can't.
+    Cached, since a thousand cells can import the same ones.
+    """
+    if name == "__main__" or name in sys.stdlib_module_names or name in _OURS:
+        return True
+    shown = {sysconfig.get_path(each) for each in ("stdlib", "platstdlib", "purelib", "platlib")}
+    places = [place for place in sys.path if place in shown or place.startswith("/usr/")]
+    return importlib.machinery.PathFinder.find_spec(name, [*shown, *places]) is not None
 
 
 def _steps(problems: ProblemSet, cells: Sequence[Cell]) -> tuple[Step, ...]:

@@ -71,6 +71,7 @@ def isolate(limits: Limits, join: int | None = None) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGCHLD})
     # Otherwise our mounts would spread to the namespace that we came from.
     check(libc.mount(b"none", b"/", None, _MOUNT_PRIVATE, None), "mount --make-private /")
+    check(libc.setdomainname(b"(none)", 6), "setdomainname")  # the new namespace begins with the machine's
     processor = Path("/proc/cpuinfo").read_bytes()  # torch reads it at its first operation
 
     # What is mounted here stays for the next submission, and some of it is the machine's own: even the time that
@@ -171,7 +172,8 @@ def set_limits(limits: Limits) -> None:
 # sender (one from "the kernel" kills even the first process of a namespace, as if the machine had done it), what the
 # kernel limits for all of a user's processes together, other submissions' and perhaps the judge's too (descriptors that
 # are sent and not yet received are among that), memory that a pipe or a file's attributes keep, more filters and
-# rules for a process, and the youngest parts of the kernel.
+# rules for a process, writing everybody's files to the disk (what is in a submission's own folders is in memory), and
+# the youngest parts of the kernel.
 # x86_64, aarch64; None: not there.
 _REFUSED: dict[str, tuple[int, int | None]] = {
     "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
@@ -191,7 +193,7 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
     "inotify_add_watch": (254, 27), "fanotify_init": (300, 262), "fanotify_mark": (301, 263), "vmsplice": (278, 75),
     "seccomp": (317, 277), "landlock_create_ruleset": (444, 444), "landlock_add_rule": (445, 445),
     "landlock_restrict_self": (446, 446), "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7),
-    "setxattrat": (463, 463),
+    "setxattrat": (463, 463), "sync": (162, 81), "syncfs": (306, 267), "sync_file_range": (277, 84),
 }  # fmt: skip
 _MACHINES = {"x86_64": (0xC000003E, 56), "aarch64": (0xC00000B7, 220)}  # audit's name, the number of clone
 _CLONE3 = 435  # on both
