@@ -54,6 +54,7 @@ offset = 20
 EXERCISE shift return x + offset
 # %%
 shown = [scaled(size) for size in sizes]
+len(shown)
 EXERCISE root return math.sqrt(x)
 # %%
 last = shown[-1]
@@ -290,13 +291,12 @@ def a_lectures_names_from_the_main_module_and_among_the_globals(n: Notebook) -> 
 
 @honest()
 def a_lectures_name_in_a_shell_command(n: Notebook) -> None:
-    n.write("root", "said = !echo {shown[0]}\n\n\ndef root(x):\n    return x**0.5 + int(said[0]) - 30")
+    n.write("root", "said = !echo {shown[0]}\n\n\ndef root(x):\n    return x**0.5 + int(said[0]) - 60")
 
 
 @honest()
 def what_a_cell_of_the_lecture_displayed(n: Notebook) -> None:
-    n.add("def before():\n    return Out", before="import math")
-    n.write("root", "def root(x):\n    return x**0.5 + len(before()) - len(Out)")
+    n.write("root", "three = _\n\n\ndef root(x):\n    return x**0.5 + three - 3")
 
 
 @honest("root", kernel=False)
