@@ -20,7 +20,7 @@ from autograder.inside.messages import Call, Missing, Names, Ran, ReadNames, Req
 from course_utils.testing import Observation, freeze, tensors
 from course_utils.testing.comparing import compare
 from course_utils.testing.plain import Opaque, Raised
-from course_utils.testing.requirements import Case, Outcome, Requirement, outcome
+from course_utils.testing.requirements import Case, Outcome, Requirement, outcome, summarized
 from course_utils.testing.rubric import Met, Rubric, score
 
 from .cells import quietly
@@ -283,6 +283,7 @@ def _observe(
             now = talk.asked()
             with _puzzling():
                 seen = _checked(replace(seen, call=clean(seen.call, limit=1000)), call, now)
+                seen = summarized(seen, requirement.probe, requirement.summary, case)
                 return outcome(seen, requirement.comparison), seen.call
         case Missing(name):
             if where := work.program.should_define(name):

@@ -34,12 +34,17 @@ def look(student, shape, std, seed):
     }
 
 
-def statistics(student, shape, std):
-    """Of many numbers, in units of std: how large they are, and which share lies where. The seed varies."""
+def numbers(student, shape, std):
+    """Many numbers. The seed varies."""
     import torch
 
     seed = int(torch.randint(2**31, ()))
-    x = student.truncated_normal(shape, std, torch.Generator().manual_seed(seed)).detach().double() / std
+    return student.truncated_normal(shape, std, torch.Generator().manual_seed(seed))
+
+
+def statistics(numbers, shape, std):
+    """In units of std: how large they are, and which share lies where."""
+    x = numbers.detach().double() / std
     size = x.abs()
     return {
         "shape": list(x.shape),
@@ -51,13 +56,11 @@ def statistics(student, shape, std):
     }
 
 
-def tails(student, shape, std):
-    """Of many numbers: what has become of those that lay outside. The seed varies."""
+def tails(numbers, shape, std):
+    """What has become of those that lay outside."""
     import numpy as np
-    import torch
 
-    seed = int(torch.randint(2**31, ()))
-    x = student.truncated_normal(shape, std, torch.Generator().manual_seed(seed)).detach().double() / std
+    x = numbers.detach().double() / std
     _, counts = np.unique(x.numpy(), return_counts=True)  # several times as fast as torch.unique
     return {
         "shape": list(x.shape),
@@ -148,7 +151,8 @@ exercise.requirement(
 exercise.requirement(
     "the numbers are those of a normal distribution with mean 0 and std `std` that lie within ±3 · std",
     points=0.75,
-    probe=statistics,
+    probe=numbers,
+    summary=statistics,
     band=SHARES,
     visible=[many(0.02, 600, 700), many(5.0, 600, 700)],
     edges={
@@ -162,7 +166,8 @@ exercise.requirement(
 exercise.requirement(
     "no number is beyond ±3 · std, and none was moved there or to any other value",
     points=0.5,
-    probe=tails,
+    probe=numbers,
+    summary=tails,
     bounds={
         "the largest, in std": (0, 3.00001),
         "numbers that are ±3 · std": (0, 20),
