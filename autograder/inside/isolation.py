@@ -167,13 +167,13 @@ def set_limits(limits: Limits) -> None:
 
 
 # System calls that no lecture needs: new namespaces and mounts (with a tmpfs as large as memory), tracing, keys that
-# outlive a process, memory that belongs to no process, what tells of mounts and of the kernel's log, what asks or
-# decides which pages of a file are in memory (they stay there for the next process to find), signals with a forged
-# sender (one from "the kernel" kills even the first process of a namespace, as if the machine had done it), what the
-# kernel limits for all of a user's processes together, other submissions' and perhaps the judge's too (descriptors that
-# are sent and not yet received are among that), memory that a pipe or a file's attributes keep, more filters and
-# rules for a process, writing everybody's files to the disk (what is in a submission's own folders is in memory), and
-# the youngest parts of the kernel.
+# outlive a process, memory that belongs to no process, what tells of mounts, of files' numbers and of the kernel's
+# log, what asks or decides which pages of a file are in memory (they stay there for the next process to find),
+# signals with a forged sender (one from "the kernel" kills even the first process of a namespace, as if the machine
+# had done it), what the kernel limits for all of a user's processes together, other submissions' and perhaps the
+# judge's too (descriptors that are sent and not yet received are among that), memory that a pipe or a file's
+# attributes keep, more filters and rules for a process, writing everybody's files to the disk (what is in a
+# submission's own folders is in memory), and the youngest parts of the kernel.
 # x86_64, aarch64; None: not there.
 _REFUSED: dict[str, tuple[int, int | None]] = {
     "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
@@ -194,6 +194,7 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
     "seccomp": (317, 277), "landlock_create_ruleset": (444, 444), "landlock_add_rule": (445, 445),
     "landlock_restrict_self": (446, 446), "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7),
     "setxattrat": (463, 463), "sync": (162, 81), "syncfs": (306, 267), "sync_file_range": (277, 84),
+    "name_to_handle_at": (303, 264),
 }  # fmt: skip
 _MACHINES = {"x86_64": (0xC000003E, 56), "aarch64": (0xC00000B7, 220)}  # audit's name, the number of clone
 _CLONE3 = 435  # on both
@@ -211,6 +212,10 @@ _PRCTL = (157, 167)
 # F_DUPFD_CLOEXEC, F_GETPIPE_SZ, F_GET_SEALS.
 _FCNTL = (72, 25)
 _FCNTL_LINUX, _FCNTL_ALLOWED = 1024, (1030, 1032, 1034)
+# Of what can be asked of a file, only what belongs to terminals and pipes is there ('T'). A file system tells its label
+# and its UUID, which say what machine this is.
+_IOCTL = (16, 29)
+_IOCTL_KIND, _IOCTL_OURS = 0xFF00, 0x5400
 # Shared memory has to be in a file, where it's counted: no process shows what it has once it has unmapped all but a
 # page. Huge pages are the machine's.
 _MMAP = (9, 222)
@@ -228,9 +233,10 @@ def system_call_filter(machine: str) -> list[int]:
         raise OSError(f"no list of system calls for {machine}: grade on x86_64 or aarch64")
     audit, clone = _MACHINES[machine]
     column = list(_MACHINES).index(machine)
-    load, equal, at_least, any_bit, give = 0x20, 0x15, 0x35, 0x45, 0x06
+    load, equal, at_least, any_bit, give, mask = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
     allow, no_permission, not_there = 0x7FFF0000, 0x00050001, 0x00050026  # SECCOMP_RET_ALLOW, _ERRNO
     no_family = 0x00050061  # EAFNOSUPPORT
+    not_of_this = 0x00050019  # ENOTTY
     nothing_done = 0x00050000  # no error, and no call
 
     def step(code: int, value: int, then: int = 0, otherwise: int = 0) -> int:
@@ -262,6 +268,8 @@ def system_call_filter(machine: str) -> list[int]:
     steps += [step(at_least, _FCNTL_LINUX, 0, 1 + len(_FCNTL_ALLOWED))]
     steps += [step(equal, command, len(_FCNTL_ALLOWED) - place) for place, command in enumerate(_FCNTL_ALLOWED)]
     steps += [step(give, no_permission), step(give, allow)]
+    steps += [step(equal, _IOCTL[column], 0, 5), step(load, 24), step(mask, _IOCTL_KIND), step(equal, _IOCTL_OURS, 1)]
+    steps += [step(give, not_of_this), step(give, allow)]
     steps += [step(equal, _MMAP[column], 0, 6), step(load, 40), step(any_bit, _MAP_HUGETLB, 2)]
     steps += [step(any_bit, _MAP_ANONYMOUS, 0, 2), step(any_bit, _MAP_SHARED, 0, 1)]
     steps += [step(give, no_permission), step(give, allow)]
