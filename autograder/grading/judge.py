@@ -368,10 +368,9 @@ def _suspicious(program: Program) -> list[str]:
     notes = []
     for step in program.steps:
         if step.kind is Kind.THEIRS:
-            found = set(_ODD.findall(step.cell.text))
-            for modules in _ODD_MODULES.findall(step.cell.text):
-                found |= _ODD_NAMES.intersection(re.findall(r"\w+", modules))
-            found = sorted(found)
+            imported = " ".join(_ODD_MODULES.findall(step.cell.text))
+            odd = {*_ODD.findall(step.cell.text), *_ODD_NAMES.intersection(re.findall(r"\w+", imported))}
+            found = sorted(odd)
             if step.exercise is None:
                 found = [each for each in found if each not in lecture]
             else:
