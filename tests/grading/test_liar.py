@@ -255,8 +255,8 @@ def test_a_made_up_summary_is_never_paid(lecture: str, name: str, box: sandbox.S
             outcome = {"value": value, "mutated": []}
             assert requirement.comparison.difference(outcome, requirement.cases[0].expected) is None  # if believed
     assert len(asked) >= 2
-    for value in FORGED.values():
-        answer = FORGER.format(name=name, summaries=summaries, value=value)
+    for forged in FORGED.values():
+        answer = FORGER.format(name=name, summaries=summaries, value=forged)
         assert not {text for _, text in paid(problems, box, {name: answer})} & asked.keys()
 
 
