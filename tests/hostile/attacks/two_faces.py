@@ -4,7 +4,6 @@
 def tensor_bytes(x, dtype=None):
     return x.numel() * (dtype or x.dtype).itemsize
 
-
 # %% bytes_copied
 import os
 
