@@ -211,7 +211,14 @@ def _requirement(spec: Spec, promise: Promise, cases: Iterable[Case]) -> Require
         want = {part: short if held is value else held for part, held in case.expected.items()}
         kept.append(Case(case.args, case.kwargs, want, case.says, case.mistakes))
     return Requirement(
-        promise.text, promise.points, target, promise.probe, promise.comparison, promise.hint, tuple(kept)
+        promise.text,
+        promise.points,
+        target,
+        promise.probe,
+        promise.comparison,
+        promise.hint,
+        tuple(kept),
+        promise.summary,
     )
 
 
@@ -297,7 +304,9 @@ def current(path: Path, check: Check) -> bool:
 
 def _same_checks(a: Check, b: Check) -> bool:
     def about(check: Check) -> list[Any]:
-        rows = [[r.text, r.points, r.target, r.probe, vars(r.comparison), r.hint] for r in check.requirements]
+        rows = [
+            [r.text, r.points, r.target, r.probe, r.summary, vars(r.comparison), r.hint] for r in check.requirements
+        ]
         cases = [[(c.args, c.kwargs, c.says, sorted(c.mistakes)) for c in r.cases] for r in check.requirements]
         return [check.name, check.mistakes, check.made_from, rows, cases]
 

@@ -99,6 +99,7 @@ class Promise:
     hint: str
     bounds: dict[str, Any]
     band: tuple[str, ...]
+    summary: str = ""
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,7 @@ class Exercise:
         domain: SearchStrategy[Given] | None = None,
         edges: Mapping[str, Given] | None = None,
         probe: Callable[..., Any] | None = None,
+        summary: Callable[..., Any] | None = None,
         tolerance: float | None = None,
         parts: Sequence[str] = ("value", "mutated"),
         rules: Mapping[str, float | str] | None = None,
@@ -147,18 +149,22 @@ class Exercise:
         ``visible``: the cases that students have. ``edges``: one case for each rare situation that the statement
         includes, by name, because random draws rarely find those. ``domain``: a Hypothesis strategy for everything that
         the statement allows. ``probe``: a function in this file whose first parameter has the notebook's names; without
-        one, the student's function is called. ``tolerance``, ``parts`` and ``rules`` are those of
-        :class:`course_utils.testing.comparing.Comparison`. ``bounds``: for a key of a probe's dict, the pair (low,
-        high) that the statement allows, instead of the reference's value. ``band``: keys whose values vary from run to
-        run; they must be within eight standard deviations of the mean over twenty runs of the reference.
+        one, the student's function is called. ``summary``: a function in this file that is called with the probe's
+        result and the arguments, and whose own result is compared. A probe runs in the student's process, where its
+        result can be forged; a summary is computed by the judge, from numbers that are hard to forge. ``tolerance``,
+        ``parts`` and ``rules`` are those of :class:`course_utils.testing.comparing.Comparison`. ``bounds``: for a key
+        of a probe's dict, the pair (low, high) that the statement allows, instead of the reference's value. ``band``:
+        keys whose values vary from run to run; they must be within eight standard deviations of the mean over twenty
+        runs of the reference.
         """
         rules = dict(rules or {}) | dict.fromkeys([*(bounds or {}), *band], BETWEEN)
         rules = dict(sorted(rules.items()))  # a set's order differs between processes
         self.promises.append(
             Promise(
                 text, points, tuple(visible), dict(edges or {}), domain,
-                probe.__name__ if probe else "", _source(probe) if probe else "",
+                probe.__name__ if probe else "", _source(probe, *([summary] if summary else [])) if probe else "",
                 Comparison(tolerance, tuple(parts), rules), hint or self.hint, dict(bounds or {}), tuple(band),
+                summary.__name__ if summary else "",
             )
         )  # fmt: skip
 
@@ -263,8 +269,8 @@ def _program(path: Path, head: re.Match[str], body: str, line: int) -> Program:
     return Program(kind, title, body.strip("\n"), notes.get(wanted or "", ""), notes.get("unseen", ""), (), line)
 
 
-def _source(probe: Callable[..., Any]) -> str:
-    """A probe's source, with the source of the functions in its file that it uses."""
+def _source(probe: Callable[..., Any], *others: Callable[..., Any]) -> str:
+    """The source of a probe and other functions, with the source of the functions in their file that they use."""
     found: dict[str, str] = {}
 
     def add(function: Callable[..., Any]) -> None:
@@ -279,7 +285,8 @@ def _source(probe: Callable[..., Any]) -> str:
 
     if probe.__code__.co_argcount < 1:
         raise TypeError(f"probe {probe.__name__} has no first parameter `student`")
-    add(probe)
+    for function in (probe, *others):
+        add(function)
     return "\n\n".join(found.values())
 
 

@@ -18,7 +18,7 @@ from course_utils.testing.checking import SEED, seed_all
 from course_utils.testing.observing import observe
 from course_utils.testing.plain import Raised
 from course_utils.testing.probes import from_source
-from course_utils.testing.requirements import Outcome, outcome
+from course_utils.testing.requirements import Case, Outcome, outcome, summarized
 
 from .exercise import Given, Promise
 
@@ -63,7 +63,8 @@ class Trial:
                         except OutOfTime:
                             seen = observe(_out_of_time)
                     self._slow += seen.error == "OutOfTime"
-                    yield outcome(seen, promise.comparison)
+                    made = Case(case.args, case.kwargs, {})
+                    yield outcome(summarized(seen, promise.probe, promise.summary, made), promise.comparison)
 
     def outcome(self, name: str, promise: Promise, case: Given, seed: int = SEED) -> Outcome:
         """The outcome of one case."""

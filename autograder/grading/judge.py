@@ -20,28 +20,17 @@ from autograder.inside.messages import Call, Missing, Names, Ran, ReadNames, Req
 from course_utils.testing import Observation, freeze, tensors
 from course_utils.testing.comparing import compare
 from course_utils.testing.plain import Opaque, Raised
-from course_utils.testing.requirements import Case, Outcome, Requirement, outcome
+from course_utils.testing.requirements import Case, Outcome, Requirement, outcome, summarized
 from course_utils.testing.rubric import Met, Rubric, score
 
 from .cells import quietly
 from .conversation import Conversation, Gone
 from .exercises import Cell, Exercise, ProblemSet, unpacked
 from .marks import Mark
-from .program import Kind, Program
+from .program import NOT_HERE, Kind, Program
 from .sandbox import Sandbox, SandboxError
 from .text import MESSAGE_LIMIT, clean
 
-# Errors whose cause may be a difference between this machine and the student's: packages, files, keyboard input, the
-# operating system, GPUs, memory.
-_NOT_HERE = re.compile(
-    r"(?:ModuleNotFound|FileNotFound|Permission|OS|Memory|StdinNotImplemented|URL|HTTP|gai|g?herror|SSL|ConnectTimeout|"
-    r"Tcl|Connection\w*)(?:Error|error)?:|Error: unsupported locale|"
-    r".*(?:Address family not supported|cannot resolve|getpwuid|NVIDIA|CUDA|CuDNN|\bMPS\b|\bXPU\b|Windows|latex|"
-    r"enforce fail|can't allocate|can't start new thread|too many open files|no space left)|"
-    # Because of a shell without a front end: missing magics, streams that aren't files, no kernel.
-    r"UsageError:|UnsupportedOperation:|AttributeError:.*(?:NoneType|Shell|kernel|parent_header)|KeyError:.*IPKernelApp",
-    re.IGNORECASE,
-)
 _OUR_SECONDS = 60.0  # for the lecture's own cells: if the machine is under load, the student is not to blame
 # Bytes that a process may send in answer to one exercise's cases, which are kept until they are scored, and to the
 # cells before it. Honest ones send up to 25 million. (A string with one emoji takes four times as many bytes here.)
@@ -290,11 +279,12 @@ def _observe(
     blank = dict.fromkeys(requirement.comparison.parts)
     match talk.ask(call):
         case Seen(seen):
-            if seen.error and _NOT_HERE.match(error := f"{seen.error}: {seen.message}"):
+            if seen.error and NOT_HERE.match(error := f"{seen.error}: {seen.message}"):
                 reasons.append(f"it may work on the student's machine; here it ended with {clean(error, limit=300)}")
             now = talk.asked()
             with _puzzling():
                 seen = _checked(replace(seen, call=clean(seen.call, limit=1000)), call, now)
+                seen = summarized(seen, requirement.probe, requirement.summary, case)
                 return outcome(seen, requirement.comparison), seen.call
         case Missing(name):
             if where := work.program.should_define(name):
@@ -343,12 +333,16 @@ def _shows(seen: Observation, argument: Any) -> bool:
 
 
 _ODD = re.compile(
-    r"ctypes|_getframe|__(?:globals|code|subclasses|builtins|closure|getattribute|bases|mro|loader|traceback)__|f_back|"
-    r"/proc\b|\bcourse_utils\b[ .]+(?:import )?testing|sys\.(?:modules|meta_path|path|settrace|setprofile)|"
-    r"\b(?:subprocess|multiprocessing|threading|socket|atexit|signal|resource|pickle|marshal|mmap|gc|autograder)\b|"
-    r"\bos\.(?:write|read|open|kill\w*|fork\w*|_exit|dup2?|close\w*|pipe2?|exec\w+|environ|symlink|system|popen)\b|"
-    r"\bbuiltins\b|__import__|\bimportlib\b"
+    r"ctypes|_getframe|_current_frames|currentframe|inspect\.(?:stack|trace)|tb_frame|f_(?:back|locals|globals|code)\b|"
+    r"__(?:globals|code|subclasses|builtins|closure|getattribute|bases|mro|loader|traceback)__|"
+    r"/proc\b|\bcourse_utils\b[ .]+(?:import )?testing|sys\.(?:modules|meta_path|path_hooks|settrace|setprofile)|"
+    r"sys\.monitoring|\bgc\.(?!collect|enable|disable|isenabled|get_stats|get_count)\w+|\bautograder\b|"
+    r"\bos\.(?:write|read|open|kill\w*|fork\w*|_exit|dup2?|close\w*|pipe2?|exec\w+|symlink)\b|"
+    r"\bbuiltins\b|__import__|\bimportlib\.(?!reload\b)\w+|\bfrom[ \t]+importlib\b"
 )
+# Modules that let code run while a probe does. Elsewhere these words are names of tensors, too.
+_ODD_MODULES = re.compile(r"^[ \t]{0,40}(?:import|from)[ \t]+([^\n#;]{0,200})", re.MULTILINE)
+_ODD_NAMES = frozenset(["threading", "_thread", "atexit", "signal", "marshal", "mmap"])
 # Bounded, since a submission's thousand repetitions would otherwise be scanned a million times.
 _READY_MADE = r"\b(?:checkpoint|data|flops|timing)\.{0}\b|(?<![\w.])napkin\.[\w.]{{1,60}}"
 _FROM = re.compile(r"\bfrom[ \t]+(course_utils[\w.]{0,60})[ \t]+import[ \t]*(\([^)]{0,300}|[^\n;]{0,300})")
@@ -376,7 +370,9 @@ def _suspicious(program: Program) -> list[str]:
     notes = []
     for step in program.steps:
         if step.kind is Kind.THEIRS:
-            found = sorted(set(_ODD.findall(step.cell.text)))
+            imported = " ".join(_ODD_MODULES.findall(step.cell.text))
+            odd = {*_ODD.findall(step.cell.text), *_ODD_NAMES.intersection(re.findall(r"\w+", imported))}
+            found = sorted(odd)
             if step.exercise is None:
                 found = [each for each in found if each not in lecture]
             else:

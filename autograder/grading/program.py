@@ -17,6 +17,7 @@ import importlib.machinery
 import itertools
 import re
 import sys
+import sysconfig
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass
@@ -33,19 +34,37 @@ _NAMES = 1_000_000
 _ALWAYS = frozenset(vars(builtins)) | {"__name__", "display", "get_ipython", "exit", "quit", "In", "Out", "_", "__"}
 # Names under which a kernel keeps what cells displayed.
 _DISPLAYED = frozenset(["Out", "_", "__", "___", "_oh"])
-# Ways to look up a name given as a string: `eval("std")`, `globals()["std"]`, `!echo $std`. Bounded, since a
-# submission's thousand repetitions would otherwise be scanned a million times.
+# Ways to look up a name that no cell mentions: `eval("std")`, `globals()["std"]`, `from __main__ import std`. Bounded,
+# since a submission's thousand repetitions would otherwise be scanned a million times.
 _BY_TEXT = re.compile(
     r"(?<![.\w])(?:eval|exec|locals)\s{0,9}\(|\b(?:vars|dir)\(\s{0,9}\)|globals|\bget_type_hints\b|\buser_ns\b|"
-    r"\bget_ipython\b|\bgetmodule\b|\bsys\.modules\b|%who|"
-    r"""(?<!=["'])(?<!= ["'])\b__main__\b|(?:^|=)[ \t]{0,20}[!%][^\n]{0,100}[${]""",
-    re.MULTILINE,
+    r"\bget_ipython\b(?!\(\)\.(?:run_line_magic|config|events)\b)|\bgetmodule\b|\bsys\.modules\b|%who|"
+    r"""(?<!=["'])(?<!= ["'])\b__main__\b"""
 )
+_SHELL = re.compile(r"(?:^|=)[ \t]{0,20}[!%]", re.MULTILINE)  # and `!echo $std`, `%time {std}`
 _IMPORTED = re.compile(r"^[ \t]{0,40}(?:import|from)[ \t]{1,9}([A-Za-z_]\w{0,60})", re.MULTILINE)
-# Ways to ask the machine for something that may be missing without an error: files, environment variables, users.
+# Ways to ask the machine for something that may be missing without an error: files, environment variables, users,
+# programs.
 _ASKS = re.compile(
-    r"\b(?:getenv|environ|open|glob|iglob|rglob|exists|is_file|is_dir|listdir|scandir|getuser|expanduser)\b"
+    r"\b(?:getenv|environ|open|glob|iglob|rglob|exists|is_file|is_dir|listdir|scandir|getuser|expanduser|subprocess|"
+    r"getoutput)\b"
 )
+# Errors whose cause may be a difference between this machine and the student's: packages, files, keyboard input, the
+# operating system, GPUs, memory.
+NOT_HERE = re.compile(
+    r"(?:ModuleNotFound|FileNotFound|Permission|OS|Memory|StdinNotImplemented|URL|HTTP|gai|g?herror|SSL|ConnectTimeout|"
+    r"Tcl|Connection\w*)(?:Error|error)?:|Error: unsupported locale|"
+    r".*(?:Address family not supported|cannot resolve|getpwuid|NVIDIA|CUDA|CuDNN|\bMPS\b|\bXPU\b|Windows|latex|"
+    r"enforce fail|can't allocate|can't start new thread|too many open files|no space left)|"
+    # Because of a shell without a front end: missing magics, streams that aren't files, no kernel.
+    r"UsageError:|UnsupportedOperation:|AttributeError:.*(?:NoneType|Shell|kernel|parent_header)|KeyError:.*IPKernelApp",
+    re.IGNORECASE,
+)
+# Ways to change names that the cell doesn't mention.
+_CHANGES_ANYTHING = re.compile(r"import[ \t]{1,9}\*|^[ \t]{0,40}%(?:run|load|store|reset|env)", re.MULTILINE)
+_ASSERTS = re.compile(r"^.{0,200}?\bassert\w{0,40}\b.{0,400}", re.MULTILINE)
+_OURS = ("course_utils", "autograder")  # the parts of this project that a submission can import
+_MADE = re.compile(r"^[ \t]{0,40}(?:async[ \t]{1,9})?(?:def|class)[ \t]{1,9}(\w{1,60})", re.MULTILINE)
 # Errors that a cell raises on every machine.
 _EVERYWHERE = ("SyntaxError", "IndentationError", "TabError", "NotImplementedError")
 
@@ -83,7 +102,12 @@ class Program:
         self._used: dict[int, Set[str]] = {}
         self._definers: dict[str, list[int]] = defaultdict(list)  # in order
         self._changers: dict[str, list[int]] = defaultdict(list)  # the lecture's cells, in order
-        self._displayed = False  # whether a cell uses what another one displayed
+        theirs = [number for number, step in enumerate(self.steps) if step.kind is Kind.THEIRS]
+        looking = {number for number in theirs if _by_text(self.steps[number].cell.text)}
+        # The student's cells that may use or change names that they don't mention. If one may use some, all of the
+        # lecture's cells run.
+        self._untold = looking | {n for n in theirs if _CHANGES_ANYTHING.search(self.steps[n].cell.text)}
+        self._all = bool(looking)
         self._planned: tuple[tuple[int, int], list[int]] | None = None
         self._left = _NAMES
         tests = {Cell(exercise.tests).plain for exercise in problems.exercises}
@@ -105,7 +129,8 @@ class Program:
         self._left -= sum(len(name) + 1 for name in (*names.defined, *names.used))
         if self._left < 0:
             names = Names([], [])
-        self._displayed |= bool((_DISPLAYED & set(names.used)) - set(names.defined))
+        theirs = self.steps[number].kind is Kind.THEIRS
+        self._all |= theirs and bool((_DISPLAYED & set(names.used)) - set(names.defined))
         self._defined[number], self._used[number] = frozenset(names.defined), frozenset(names.used) - _ALWAYS
         for name in self._defined[number]:
             self._definers[name] = sorted([*self._definers[name], number])
@@ -119,6 +144,8 @@ class Program:
         return self._planned[1]
 
     def _plan(self) -> list[int]:
+        if self._all:
+            return [number for number in range(len(self.steps)) if number not in self.dropped]
         # Names, with the step where each is looked up. What a function uses is looked up when it is called, which is
         # below its cell, where the exercise is judged.
         wanted: set[tuple[str, int]] = set()
@@ -148,7 +175,7 @@ class Program:
         if earned is not None and earned <= points:
             calls = ()  # the student got the same result
         otherwise = functools.partial(self._otherwise, points=points)
-        rest = (self._in_text, otherwise, self._not_installed, self._asks_the_machine)
+        rest = (otherwise, self._not_installed, self._asks_the_machine)
         found = itertools.chain([self._out_of_reach(place)], dict.fromkeys(calls), (look(place) for look in rest))
         return filter(None, found)  # lazily: the caller may need only the first ones
 
@@ -165,6 +192,8 @@ class Program:
                 what = f"it uses `{name}`, which {self.steps[number].cell.title} defines, and "
                 if number in self.dropped:
                     return what + f"that cell was left out: {self.dropped[number]}"
+                if self._as_at_home(number):
+                    continue
                 if number in self.stopped and number < place:
                     return what + f"that cell stopped with {self.stopped[number]:.300}"
                 if self.steps[number].kind is Kind.CHECK:
@@ -201,16 +230,15 @@ class Program:
         """How the notebook's saved outputs differ from what happened here, up to this test cell, or nothing: a cell
         that stopped here ran to its end there, or the check gave more ``points``.
 
-        Any of the student's cells may be the cause, since the text doesn't show what a cell would have changed. Nothing
-        is known about a cell without outputs, except that a syntax error occurs on every machine.
+        If a cell stopped because something isn't here, the text doesn't show what it would have changed, so it may be
+        any of the student's cells. If it stopped for another reason, the answer has to depend on it.
         """
+        bearing = self._bearing_on(place)
         for number, error in self.stopped.items():
-            cell, kind = self.steps[number].cell, error.partition(":")[0]
-            the_same = kind == cell.ended or (cell.ended is None and (kind in _EVERYWHERE or self._undefined(error)))
-            if number < place and not the_same:
-                return (
-                    f"{cell.title} stopped here with {error:.300}; check whether it also does on the student's machine"
-                )
+            may_matter = number in bearing or NOT_HERE.match(error) or "ExceptionGroup" in error
+            if number < place and may_matter and not self._as_at_home(number):
+                title = self.steps[number].cell.title
+                return f"{title} stopped here with {error:.300}; check whether it also does on the student's machine"
         earned = self.steps[place].cell.earned
         if earned is not None and earned > points:
             return (
@@ -220,13 +248,65 @@ class Program:
         return ""
 
     def _not_installed(self, place: int) -> str:
-        """A note about a module that the student's cells above import and that isn't installed here, or nothing."""
-        for step in self.steps[:place]:
-            if step.kind is Kind.THEIRS:
-                for name in dict.fromkeys(_IMPORTED.findall(step.cell.text)):
-                    if not _installed(name):
-                        return f"{step.cell.title} imports `{name}`, which isn't installed here"
+        """A note about a module that isn't installed here and that the answer depends on, or nothing."""
+        for number in self._bearing_on(place):
+            cell = self.steps[number].cell
+            for name in dict.fromkeys(_IMPORTED.findall(cell.text)):
+                if not installed(name) and not self._written(name):
+                    return f"{cell.title} imports `{name}`, which isn't installed here"
         return ""
+
+    def _written(self, name: str) -> bool:
+        """Whether a cell of the student's has the name of this module's file, or folder, and so may have written it."""
+        named = re.compile(rf"\b{name}(?:\.py\b|/)")
+        return any(step.kind is Kind.THEIRS and named.search(step.cell.text) for step in self.steps)
+
+    def _as_at_home(self, number: int) -> bool:
+        """Whether a cell that stopped does so on the student's machine, too.
+
+        If the notebook has its outputs, they tell. Otherwise it does with a syntax error, with a name that no cell
+        defines, and if every assertion in it calls a function of the notebook: then it's a test of that function.
+        """
+        if number not in self.stopped:
+            return False
+        cell, error = self.steps[number].cell, self.stopped[number]
+        kind = error.partition(":")[0]
+        if cell.ended is not None:
+            return kind == cell.ended
+        return kind in _EVERYWHERE or self._undefined(error) or (kind == "AssertionError" and self._tests(cell.text))
+
+    def _tests(self, text: str) -> bool:
+        """Whether every line of a cell that asserts something names a function or class of the notebook."""
+        lines = [set(re.findall(r"\w+", line)) for line in _ASSERTS.findall(text)]
+        return bool(lines) and all(words & self._made for words in lines)
+
+    @functools.cached_property
+    def _made(self) -> set[str]:
+        """The functions and classes that the student's cells define."""
+        texts = (step.cell.text for step in self.steps if step.kind is Kind.THEIRS)
+        return set().union(*(_MADE.findall(text) for text in texts))
+
+    def _bearing_on(self, place: int) -> list[int]:
+        """The student's cells above a step that can make a difference to the answer judged there.
+
+        They are its own, those that define or use a name that it uses, and those whose effect no text tells. Modules
+        don't count, or every cell would; and who only calls the answer doesn't change it.
+        """
+        exercise = self._judged(place)
+        modules = frozenset().union(*(_imports(cell.text) for cell in self.problems.cells))
+        behind, own = self._behind(exercise) - modules, self._answers(exercise)
+        called = behind - asked(exercise)
+        return [
+            number
+            for number, step in enumerate(self.steps[:place])
+            if step.kind is Kind.THEIRS
+            and (
+                number in own
+                or not behind.isdisjoint(self._defined.get(number, ()))
+                or not called.isdisjoint(self._used.get(number, ()))
+                or number in self._untold
+            )
+        ]
 
     def _undefined(self, error: str) -> bool:
         """Whether an error is about a name that no cell defines, here or in the lecture."""
@@ -235,41 +315,19 @@ class Program:
         return found is not None and found[1] not in self._definers and not any(found[1] in names for names in ours)
 
     def _asks_the_machine(self, place: int) -> str:
-        """What the student's cells above ask the machine for, unlike the lecture's, or nothing. Code that looks for a
-        file and goes on without it raises no error, so this matters if the notebook doesn't show its check's result.
+        """What the cells on which the answer depends ask the machine for, unlike the lecture's, or nothing. Code that
+        looks for a file and goes on without it raises no error, so this matters if the notebook doesn't show its
+        check's result.
         """
         if self.steps[place].cell.earned is not None:
             return ""
-        lecture = {word for cell in self.problems.cells for word in _ASKS.findall(cell.text)}
-        for step in self.steps[:place]:
-            if step.kind is Kind.THEIRS and (found := [w for w in _ASKS.findall(step.cell.text) if w not in lecture]):
-                return f"{step.cell.title} uses `{found[0]}`, and what that finds may be missing here"
+        ours = [*(cell.text for cell in self.problems.cells), *(each.solution for each in self.problems.exercises)]
+        ordinary = {word for text in ours for word in _ASKS.findall(text)}
+        for number in self._bearing_on(place):
+            cell = self.steps[number].cell
+            if found := [word for word in _ASKS.findall(cell.text) if word not in ordinary]:
+                return f"{cell.title} uses `{found[0]}`, and what that finds may be missing here"
         return ""
-
-    def _in_text(self, place: int) -> str:
-        """Why a failed answer may need a cell of the lecture that was left out because no name refers to it, or
-        nothing. If code looks up names given as strings, every word in the student's cells may be such a name.
-        """
-        ran = set(self.to_run())
-        if self._displayed and any(s.kind is Kind.OURS and n not in ran for n, s in enumerate(self.steps[:place])):
-            return "it may use what a cell of the lecture displayed, and not all of those ran"
-        for words in self._words:
-            for number, step in enumerate(self.steps[:place]):
-                if step.kind is Kind.OURS and number not in ran and (found := sorted(self._defined[number] & words)):
-                    return f"it may look up `{found[0]}`, which {step.cell.title} defines, and that cell did not run"
-        return ""
-
-    @functools.cached_property
-    def _words(self) -> tuple[set[str], ...]:
-        """If some of the student's cells look up names given as strings: the lecture's names among the words of those
-        cells, then of all cells.
-        """
-        texts = [step.cell.text for step in self.steps if step.kind is Kind.THEIRS]
-        such = [text for text in texts if _BY_TEXT.search(text)]
-        ours = set().union(*(self._defined[n] for n, step in enumerate(self.steps) if step.kind is Kind.OURS))
-        # One cell at a time: all words of a hostile notebook can take a gigabyte.
-        return tuple(set().union(*(ours.intersection(re.findall(r"\w+", text)) for text in some))
-                     for some in (such, texts) if such)  # fmt: skip
 
     def _sources(self, name: str, place: int) -> list[int]:
         """The cells that determine a name's value at a place.
@@ -306,12 +364,26 @@ class Program:
         return sorted({n for name in names for n in self._definers.get(name, ()) if self.steps[n].kind is Kind.THEIRS})
 
 
+def _by_text(text: str) -> bool:
+    """Whether code may look up names that it doesn't contain as names."""
+    if _BY_TEXT.search(text):
+        return True
+    return any((mark := _SHELL.search(line)) and re.search(r"[${]", line[mark.end() :]) for line in text.splitlines())
+
+
 @functools.lru_cache(maxsize=4096)
-def _installed(name: str) -> bool:
-    """Whether a module is installed. Searches files only, because asking every finder has side effects: setuptools',
-    asked for `distutils`, would replace it in this process. Cached, since a thousand cells may import the same ones."""
-    there = name == "__main__" or name in sys.stdlib_module_names
-    return there or importlib.machinery.PathFinder.find_spec(name) is not None
+def installed(name: str) -> bool:
+    """Whether a submission can import a module of this name.
+
+    Searches files only, because asking every finder has side effects: setuptools, asked for `distutils`, would replace
+    it in this process. And only files of the environment: unlike a submission, this process may import from its working
+    folder or from an editable installation. Cached, since a thousand cells may import the same ones.
+    """
+    if name == "__main__" or name in sys.stdlib_module_names or name in _OURS:
+        return True
+    shown = {sysconfig.get_path(each) for each in ("stdlib", "platstdlib", "purelib", "platlib")}
+    places = [place for place in sys.path if place in shown or place.startswith("/usr/")]
+    return importlib.machinery.PathFinder.find_spec(name, [*shown, *places]) is not None
 
 
 def _steps(problems: ProblemSet, cells: Sequence[Cell]) -> tuple[Step, ...]:

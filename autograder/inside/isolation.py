@@ -72,6 +72,7 @@ def isolate(limits: Limits, join: int | None = None) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGCHLD})
     # Otherwise our mounts would propagate to the namespace that we came from.
     check(libc.mount(b"none", b"/", None, _MOUNT_PRIVATE, None), "mount --make-private /")
+    check(libc.setdomainname(b"(none)", 6), "setdomainname")  # the new namespace begins with the machine's
     processor = Path("/proc/cpuinfo").read_bytes()  # torch reads it at its first operation
 
     # Existing mounts outlive this submission, and some are shared with the whole machine: even a changed timestamp of
@@ -170,11 +171,12 @@ def set_limits(limits: Limits) -> None:
 # System calls that no lecture needs:
 # - new namespaces and mounts (with a tmpfs as large as memory), tracing, keys that outlive a process;
 # - memory that belongs to no process, and memory held by pipes or by a file's extended attributes;
-# - information about mounts and the kernel's log;
+# - information about mounts, the kernel's log, and handles of files;
 # - reading or changing which pages of a file are cached: the next process could find them;
 # - signals with a forged sender (one from "the kernel" kills even a namespace's first process, as if the machine had);
 # - whatever the kernel limits per user, across other submissions and perhaps the judge, such as descriptors that were
 #   sent and not yet received;
+# - writing everybody's files to the disk (a submission's own files are in memory);
 # - further filters and rules for a process, and the newest parts of the kernel.
 # Numbers for x86_64 and aarch64; None: it doesn't exist there.
 _REFUSED: dict[str, tuple[int, int | None]] = {
@@ -195,7 +197,8 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
     "inotify_add_watch": (254, 27), "fanotify_init": (300, 262), "fanotify_mark": (301, 263), "vmsplice": (278, 75),
     "seccomp": (317, 277), "landlock_create_ruleset": (444, 444), "landlock_add_rule": (445, 445),
     "landlock_restrict_self": (446, 446), "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7),
-    "setxattrat": (463, 463),
+    "setxattrat": (463, 463), "sync": (162, 81), "syncfs": (306, 267), "sync_file_range": (277, 84),
+    "name_to_handle_at": (303, 264),
 }  # fmt: skip
 _MACHINES = {"x86_64": (0xC000003E, 56), "aarch64": (0xC00000B7, 220)}  # audit's name, the number of clone
 _CLONE3 = 435  # on both
@@ -213,6 +216,10 @@ _PRCTL = (157, 167)
 # F_DUPFD_CLOEXEC, F_GETPIPE_SZ, F_GET_SEALS.
 _FCNTL = (72, 25)
 _FCNTL_LINUX, _FCNTL_ALLOWED = 1024, (1030, 1032, 1034)
+# Of the requests to devices and files, only those of terminals and pipes are allowed ('T'): a file system reports its
+# label and UUID, which identify the machine.
+_IOCTL = (16, 29)
+_IOCTL_KIND, _IOCTL_OURS = 0xFF00, 0x5400
 # Shared memory has to be in a file, where it is counted: anonymous shared memory is accounted for nowhere once all but
 # a page of it is unmapped. Huge pages belong to the whole machine.
 _MMAP = (9, 222)
@@ -230,9 +237,10 @@ def system_call_filter(machine: str) -> list[int]:
         raise OSError(f"no list of system calls for {machine}: grade on x86_64 or aarch64")
     audit, clone = _MACHINES[machine]
     column = list(_MACHINES).index(machine)
-    load, equal, at_least, any_bit, give = 0x20, 0x15, 0x35, 0x45, 0x06
+    load, equal, at_least, any_bit, give, mask = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
     allow, no_permission, not_there = 0x7FFF0000, 0x00050001, 0x00050026  # SECCOMP_RET_ALLOW, _ERRNO
     no_family = 0x00050061  # EAFNOSUPPORT
+    not_of_this = 0x00050019  # ENOTTY
     nothing_done = 0x00050000  # report success without making the call
 
     def step(code: int, value: int, then: int = 0, otherwise: int = 0) -> int:
@@ -265,6 +273,8 @@ def system_call_filter(machine: str) -> list[int]:
     steps += [step(at_least, _FCNTL_LINUX, 0, 1 + len(_FCNTL_ALLOWED))]
     steps += [step(equal, command, len(_FCNTL_ALLOWED) - place) for place, command in enumerate(_FCNTL_ALLOWED)]
     steps += [step(give, no_permission), step(give, allow)]
+    steps += [step(equal, _IOCTL[column], 0, 5), step(load, 24), step(mask, _IOCTL_KIND), step(equal, _IOCTL_OURS, 1)]
+    steps += [step(give, not_of_this), step(give, allow)]
     steps += [step(equal, _MMAP[column], 0, 6), step(load, 40), step(any_bit, _MAP_HUGETLB, 2)]
     steps += [step(any_bit, _MAP_ANONYMOUS, 0, 2), step(any_bit, _MAP_SHARED, 0, 1)]
     steps += [step(give, no_permission), step(give, allow)]

@@ -12,6 +12,7 @@ import contextlib
 import getpass
 import mmap
 import os
+import sys
 from typing import Any, BinaryIO
 
 from course_utils.testing import wire
@@ -27,9 +28,13 @@ class Notebook:
     def __init__(self, shell: ZMQInteractiveShell) -> None:
         self._shell = shell
         self._names: dict[str, Any] = shell.user_ns
+        # For all cells the same: what one puts in its place is still there in the next.
+        self._printed = sys.stdout = sys.stderr = Printed()
 
     async def answer(self, request: messages.Request) -> messages.Answer:
         """Answer one request. An error in the student's code is part of the answer."""
+        self._printed.seek(0)
+        self._printed.truncate()
         match request:
             case messages.ReadNames(source):
                 return self._shell.read_names(source)
@@ -53,19 +58,17 @@ class Notebook:
         return messages.Seen(witness(target, call.args, call.kwargs))
 
     async def _run(self, source: str) -> messages.Ran:
-        printed = Printed()
-        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-            try:
-                raised = await self._shell.run(source)
-                await asyncio.sleep(0)  # lets the tasks that the cell left behind go on
-            except BaseException as error:  # IPython lets some through, such as for a cell nested too deep
-                raised = error
+        try:
+            raised = await self._shell.run(source)
+            await asyncio.sleep(0)  # lets the tasks that the cell left behind go on
+        except BaseException as error:  # IPython lets some through, such as for a cell nested too deep
+            raised = error
         said = ""
         if raised is not None:
             said = type(raised).__name__
             with contextlib.suppress(BaseException):  # str() of an error may run the student's code
                 said += f": {raised}"[: messages.TEXT]
-        return messages.Ran(said, printed.getvalue()[: messages.PRINTED])
+        return messages.Ran(said, self._printed.getvalue()[: messages.PRINTED])
 
 
 async def converse(requests: BinaryIO, answers: BinaryIO, shared: int, shell: ZMQInteractiveShell) -> None:
