@@ -19,7 +19,8 @@ from rich.progress import Progress, track
 from rich.table import Table
 from rich.text import Text
 
-# Nothing here may import what grades: that needs Linux, and the other commands do not. Nor PyTorch: that takes seconds.
+# No module that grades may be imported here: those need Linux, which the other commands don't. Nor may PyTorch, which
+# takes seconds.
 from autograder import CourseError, project
 from autograder.authoring import build
 from autograder.authoring import coverage as coverage_table
@@ -32,7 +33,7 @@ from autograder.inside.names import defined
 from autograder.project import source_path
 from autograder.records import decisions, due, results, roster
 from autograder.records.export import Format
-from autograder.records.folder import CLASS, CONFIG, SETTINGS, ClassFolder
+from autograder.records.folder import CLASS, CONFIG, SETTINGS, ClassFolder, listed
 
 if TYPE_CHECKING:
     from autograder.records.grade import Summary
@@ -46,14 +47,14 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-console = Console(emoji=False)  # ":smile:" in a name or a note is what somebody wrote
+console = Console(emoji=False)  # print ":smile:" in a name or a note as it is
 
 
 def _say(text: str) -> None:
-    """Print what a submission may have a say in, and nothing in it is markup.
+    """Print text that a submission may have influenced, without interpreting markup in it.
 
-    A terminal folds a line that is longer than a row, and what comes next would look like a line of ours. So rows that
-    continue a line are set in, and no row can be longer than the terminal is wide.
+    A terminal wraps long lines, and a wrapped part could pass for a message of ours. So continuation rows are indented,
+    and no row is longer than the terminal is wide.
     """
     if not console.is_terminal:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -109,7 +110,7 @@ _Unsafe = Annotated[
 
 @app.command()
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of the class's own, outside this course.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The class's folder, outside this repository.")],
     course_id: Annotated[
         str, typer.Option("--course-id", metavar="NAME", help="nbgrader's name for a new class, such as cs336-2026.")
     ] = build.COURSE_ID,
@@ -127,7 +128,7 @@ def init(
             console.print(f"{folder}/source/{lecture.name}", highlight=False)
         _draw_inputs(ClassFolder(folder), lectures)
     console.print(
-        f"Next, in {folder}:\n  nbgrader generate_assignment 01_tensors     (if nbgrader hands out or grades)\n"
+        f"Next, in {folder}:\n  nbgrader generate_assignment 01_tensors     (if you hand out or grade with nbgrader)\n"
         "  course collect . 01_tensors SOURCE          (or put submissions into "
         "submitted/STUDENT/01_tensors/01_tensors.ipynb)\n"
         "  course grade . 01_tensors"
@@ -138,7 +139,7 @@ def _draw_inputs(course: ClassFolder, lectures: list[source.Lecture]) -> None:
     """Draw a class's own hidden inputs: all of them for a new class, those of changed exercises otherwise."""
     if not (course.root / CLASS).exists() and not course.results.exists():
         course.draw(secrets.randbits(63))
-        console.print(f"{course.root / CLASS}: what this class's hidden inputs are drawn from; keep it from students")
+        console.print(f"{course.root / CLASS}: the seed of this class's hidden inputs; keep it from students")
     total = sum(len(lecture.exercises) for lecture in lectures)
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task("Drawing this class's hidden inputs", total=total)
@@ -152,8 +153,7 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
     """List broken submissions and what's wrong with them.
 
     Run this before `nbgrader autograde`; `course grade` reports the same. Changes nothing and runs no code, so it can't
-    tell whether an answer is right. Exits with 1 if a submission needs attention: it's damaged, or has no answer at
-    all.
+    tell whether an answer is right. Exits with 1 if a submission needs attention: it's damaged, or answers nothing.
     """
     with _plain_errors():
         course = ClassFolder(folder)
@@ -165,9 +165,9 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
         for name, each in handed_in.items():
             if not each.nothing:
                 read.append(submission.parse(each, problems))
-            elif there := course.instead(name, lecture_name):  # nothing by the name that is graded
-                problem = f"there is no such notebook; there is {', '.join(there[:5])}"
-                remedy = f"rename it to {lecture_name}.ipynb if it is the notebook; otherwise ask the student for that"
+            elif there := course.instead(name, lecture_name):  # a notebook under another name
+                problem = f"there is no such notebook; the folder has {listed(there)}"
+                remedy = f"if that is the notebook, rename it to {lecture_name}.ipynb; otherwise ask the student for it"
                 finding = submission.Finding(each.path, problem, remedy)
                 read.append(submission.Submission(each.path, (), (finding,)))
         left_out = roster.left_out(course, lecture_name)
@@ -175,11 +175,11 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
     wanted = unfinished = 0
     for one in read:
         where, open_ = one_line(str(one.path)), _unanswered(one, problems)
-        remarks += map(str, one.findings[:NOTES_LIMIT])  # a notebook may have a hundred thousand odd cells
+        remarks += map(str, one.findings[:NOTES_LIMIT])  # a notebook may cause a hundred thousand
         if more := len(one.findings[NOTES_LIMIT:]):
-            remarks.append(f"{where}: {more:,} findings more")
+            remarks.append(f"{where}: and {more:,} more problems")
         nothing = len(open_) == len(problems.exercises) + len(problems.questions)
-        if nothing and one.cells:  # of what can't be read enough has been said
+        if nothing and one.cells:  # a file that can't be read has been reported above
             remarks.append(f"{where}: it has no answer at all\n  → ask whether it's the right file")
         elif open_ and one.cells:
             remarks.append(f"{where}: no answer to {', '.join(open_)}")
@@ -196,10 +196,10 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
 
 
 def _unanswered(one: submission.Submission, problems: ProblemSet) -> list[str]:
-    """The exercises that no cell can answer, and the questions whose cells are as handed out, or gone.
+    """The exercises that no cell can answer, and the questions whose cells are unchanged or missing.
 
-    A cell can answer an exercise if it isn't as handed out and has a name that the solution defines, other than in a
-    call. Only the text is looked at, because what students write isn't parsed outside a sandbox.
+    A cell can answer an exercise if it was changed and mentions a name that the solution defines, other than in a call.
+    Only its text is searched, because students' code is never parsed outside a sandbox.
     """
     ours = {cell.plain.strip() for cell in problems.cells}
     texts = [cell.text for cell in one.cells if cell.plain.strip() not in ours and not cell.name.startswith("test_")]
@@ -210,7 +210,7 @@ def _unanswered(one: submission.Submission, problems: ProblemSet) -> list[str]:
         pattern = re.compile(rf"\b(?:def|class)\s+(?:{names})\b|\b(?:{names})\b(?!\s*\()")
         if not any(map(pattern.search, texts)):
             open_.append(exercise.name)
-    for each in problems.questions:  # a task is answered anywhere
+    for each in problems.questions:  # a task can be answered in any cell
         if not each.task and answers.get(each.name, each.text).strip() == each.text.strip():
             open_.append(each.name)
     return open_
@@ -233,7 +233,7 @@ def collect(
     """Take submissions from Canvas, Moodle, GitHub or nbgrader's exchange.
 
     Keeps every attempt in attempts/ and puts each student's last one into submitted/. Safe to repeat. Exits with 1 if
-    something could not be matched to a student, or not collected; everything else is.
+    something can't be matched to a student or can't be collected; everything else is still collected.
     """
     from autograder.records import collect as collecting
 
@@ -258,7 +258,7 @@ def collect(
     _say(
         f"{len(found.new)} new attempts of {len({student for student, _ in found.new})} students, "
         f"{found.known} collected before, {len(found.unmatched)} not matched; "
-        f"of {len(found.missing)} students nothing was found"
+        f"nothing found for {len(found.missing)} students"
     )
     if found.unmatched:
         _say(f"To match them, write the names above into the column `also` of {roster_file or folder / 'roster.csv'}")
@@ -269,7 +269,7 @@ def collect(
 def _class(
     folder: ClassFolder, lecture_name: str, file: Path | None
 ) -> tuple[source.Lecture, dict[str, Result], dict[str, roster.Student]]:
-    """The lecture, what stands for each student after decisions and due dates, and who the students are."""
+    """The lecture, each student's result after decisions and due dates, and the students themselves."""
     students = roster.of(folder, lecture_name, file)
     lecture = source.read(folder.source(lecture_name))
     _take_over(folder, lecture)
@@ -284,7 +284,7 @@ def _take_over(folder: ClassFolder, lecture: source.Lecture) -> None:
         from autograder.records import gradebook  # with nbgrader, which takes seconds
 
         if count := gradebook.take_over(folder, lecture):
-            console.print(f"{count} decisions taken over from Formgrader", highlight=False)
+            console.print(f"{count} decisions recorded from Formgrader", highlight=False)
 
 
 def _say_counts(found: dict[str, Result]) -> None:
@@ -305,7 +305,7 @@ def grade(
     workers: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Worker processes on this machine. Default: one per processor. 0: grade in the command itself."
+            min=0, help="Worker processes on this machine. Default: one per processor. 0: grade in this process."
         ),
     ] = None,
     scheduler: Annotated[
@@ -329,9 +329,9 @@ def grade(
 ) -> None:
     """Grade what isn't graded yet, each submission in isolation.
 
-    Writes results/LECTURE/STUDENT.json for each submission and updates nbgrader's gradebook. If you stop the command,
-    nothing is lost, and running it again continues. Exits with 1 if something failed here, or if a folder's name can't
-    be a student's.
+    Writes results/LECTURE/STUDENT.json for each submission and updates nbgrader's gradebook. You can stop the command
+    at any time and run it again to continue. Exits with 1 if something failed on this machine, or if a folder's name
+    can't be a student's.
     """
     with _plain_errors():
         _require_linux()
@@ -359,7 +359,7 @@ def _require_linux() -> None:
         import resource  # noqa: F401
     except ImportError as error:
         raise CourseError(
-            f"grading needs Linux: its sandbox does, and this Python has no module {error.name}\n"
+            f"grading needs Linux for its sandbox, and this Python has no module {error.name}\n"
             "  → on Windows, run it in WSL 2; the other commands, and `nbgrader autograde`, work here too"
         ) from None
 
@@ -387,12 +387,12 @@ def _grade(folder: ClassFolder, lecture_name: str, **options: Any) -> Summary:
 
             return grade_class(folder, lecture_name, progress=progress, say=bar.console.print, **options)
     except KeyboardInterrupt:
-        print("course: stopped; what was graded is kept, and the same command goes on from there", file=sys.stderr)
+        print("course: stopped; finished results are kept, and the same command continues from there", file=sys.stderr)
         raise typer.Exit(130) from None
 
 
 def _end(summary: Summary) -> None:
-    """Say what's left to do, if anything, and exit with 1."""
+    """Exit with 1 if something is left to do, after saying what."""
     if summary.gradebook_problem:
         print(f"course: {summary.gradebook_problem}", file=sys.stderr)
     if not summary.complete:
@@ -417,7 +417,7 @@ def _print_summary(summary: Summary) -> None:
 
 
 def _follow(folder: ClassFolder, lecture: source.Lecture, student: str, students: Mapping[str, roster.Student]) -> str:
-    """Write a student's decisions into the gradebook, if there's one; why that's not possible, or nothing."""
+    """Write a student's decisions into the gradebook, if there is one. Returns why that failed, or ""."""
     if not folder.has_gradebook:
         return ""
     from autograder.records import gradebook
@@ -444,7 +444,7 @@ def decide(
         str | None, typer.Option("--comment", metavar="TEXT", help='A comment for the student; "" removes it.')
     ] = None,
     reviewed: Annotated[
-        bool, typer.Option("--reviewed", help="Finish the review: you've looked at what the notes say.")
+        bool, typer.Option("--reviewed", help="Finish the review: you've checked what the notes say.")
     ] = False,
     until: Annotated[
         str,
@@ -460,8 +460,8 @@ def decide(
 ) -> None:
     """Give points by hand, comment, finish a review, extend.
 
-    Each decision is a record in decisions/LECTURE/STUDENT/, which nothing overwrites; grading, feedback, report and
-    exports follow it. Formgrader's points and comments become such records, too.
+    Each decision is a record in decisions/LECTURE/STUDENT/ that is never overwritten; grading, feedback, report and
+    exports follow it. Points and comments given in Formgrader become such records, too.
     """
     from autograder.records import show as show_names
 
@@ -479,7 +479,7 @@ def decide(
         stands = decisions.apply(course, results.standing(course, lecture_name, student))
         stands = due.table(course, lecture_name, {student: stands}, students)[student]
         problem = _follow(course, lecture, student, students)
-    for note in stands.notes if given == student else ():  # they may name whom the alias hides
+    for note in stands.notes if given == student else ():  # notes may contain the name behind the alias
         _say(f"• {note}")
     worth = "" if stands.points is None else f", {stands.points:g} of {lecture.points:g} points"
     _say(f"{given}: {stands.state}{worth}")
@@ -497,13 +497,13 @@ def show(
         str, typer.Option("--exercise", metavar="EXERCISE", help="One exercise, with everybody's answers.")
     ] = "",
     anonymous: Annotated[
-        bool, typer.Option("--anonymous", help="Show aliases instead of names; `course decide` takes them, too.")
+        bool, typer.Option("--anonymous", help="Show aliases instead of names; `course decide` accepts them, too.")
     ] = False,
     roster_file: _Roster = None,
 ) -> None:
     """Print one student's work, or one exercise across the class.
 
-    Without an option, everybody's state and points. Changes nothing, apart from recording what was decided in
+    Without an option, prints everybody's state and points. Changes nothing, except that it records decisions made in
     Formgrader.
     """
     from autograder.records import show as shown
@@ -522,8 +522,8 @@ def feedback(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = 
     """Write each student's page: points, code, and what went wrong.
 
     feedback/STUDENT/LECTURE/LECTURE.html reveals nothing about hidden tests and shows a submission only as text;
-    `nbgrader release_feedback` returns it. Safe to repeat. Exits with 1 if a page could not be written; the others are
-    written.
+    `nbgrader release_feedback` returns it. Safe to repeat. Exits with 1 if a page can't be written; all others still
+    are.
     """
     from autograder.records import feedback as pages_of_feedback
 
@@ -541,8 +541,8 @@ def feedback(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = 
     console.print(f"{count} pages: {course.feedback('STUDENT', lecture_name)}", highlight=False, soft_wrap=True)
     if changed := sum(not page.current for page in written):
         console.print(
-            f"{changed} of them are older than the submission, the lecture or the grader: "
-            f"`course grade {folder} {lecture_name}` grades those again, then repeat this",
+            f"{changed} of them show results older than the submission, the lecture or the grader: "
+            f"run `course grade {folder} {lecture_name}`, then this command again",
             highlight=False,
         )
     if problems:
@@ -558,8 +558,8 @@ def interview(
 ) -> None:
     """Write three questions about each student's own work.
 
-    interviews/LECTURE.html has questions for a talk of two minutes, about mistakes, code and predictions, and lists
-    equal answers that are worth a look. Safe to repeat; the same work gets the same questions.
+    interviews/LECTURE.html has questions for a two-minute conversation, about mistakes, code and predictions, and lists
+    identical answers that deserve a look. Safe to repeat; the same work gets the same questions.
     """
     from autograder.records import interview as interviews
 
@@ -567,10 +567,12 @@ def interview(
     with _plain_errors():
         read, found, _ = _class(course, lecture_name, roster_file)
         if student and student not in found:
-            raise CourseError(f"there is no student {one_line(student)!r} in {folder}\n  → `course show` lists all")
+            raise CourseError(
+                f"there is no student {one_line(student)!r} in {folder}\n  → `course show` lists them all"
+            )
         path, count, equal = interviews.write(course, read, found, student)
     console.print(
-        f"{path}: questions for {count} students; {len(equal)} answers are worth a look, which is no verdict",
+        f"{path}: questions for {count} students; {len(equal)} identical answers deserve a look",
         highlight=False,
         soft_wrap=True,
     )
@@ -583,7 +585,7 @@ def report(
     roster_file: _Roster = None,
     show: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
 ) -> None:
-    """Write the page on how the class did.
+    """Write a report on how the class did.
 
     reports/LECTURE.html has figures, the submissions that need attention, and all students. Safe to repeat.
     """
@@ -632,8 +634,8 @@ def export(
     """Write grades as CSV, JSON, for Canvas and for Moodle.
 
     Writes all formats, or those you name, into exports/. Students without points get an empty grade, never 0; the files
-    for Canvas and Moodle have only final grades of students on the roster. Safe to repeat. With --against, exits with 1
-    if an import would not do what you expect.
+    for Canvas and Moodle contain only final grades of students on the roster. Safe to repeat. With --against, exits
+    with 1 if an import would not do what you expect.
     """
     from autograder.records import export as exports
     from autograder.records import lms
@@ -654,7 +656,7 @@ def export(
             _say(f"{one_line(student)}: {one_line(before)} → {after}")
         for problem in compared.problems:
             _say(f"• {problem}")
-        _say(f"{compared.system} would change {len(compared.changes)} grades and keep {compared.same}; nothing is done")
+        _say(f"{compared.system} would change {len(compared.changes)} grades and keep {compared.same}; no changes made")
     if against is not None or not formats or {Format.CANVAS, Format.MOODLE} & {*formats}:
         reasons = ", ".join(f"{count} {reason}" for reason, count in lms.left_out(found, students).items())
         _say(f"Canvas and Moodle: {len(lms.final(found, students))} students" + (reasons and f"; left out: {reasons}"))
@@ -666,11 +668,11 @@ def export(
 def formgrader(folder: _Folder, arguments: typer.Context) -> None:
     """Give points by hand, in nbgrader's Formgrader.
 
-    Starts JupyterLab in FOLDER with this extension, which is off for students, and opens it in a browser. Options after
-    FOLDER go to JupyterLab, for instance --no-browser or --port 8890.
+    Starts JupyterLab in FOLDER with the Formgrader extension, which is disabled for students, and opens it in a
+    browser. Options after FOLDER are passed to JupyterLab, for instance --no-browser or --port 8890.
     """
     with _plain_errors():
-        if not (folder / CONFIG).is_file():  # nbgrader finds a class by the folder that it is started in
+        if not (folder / CONFIG).is_file():  # nbgrader takes the folder that it is started in as the class
             raise CourseError(f"{folder} is not a class folder\n  → `course init {folder}` makes it one")
         from jupyterlab.labapp import LabApp
 
@@ -694,17 +696,17 @@ def hub(
     exchange: Annotated[
         Path, typer.Option("--exchange", metavar="FOLDER", help="Where nbgrader exchanges assignments.")
     ] = Path("/srv/nbgrader/exchange"),
-    memory: Annotated[str, typer.Option("--memory", help="The most memory that one student's server may take.")] = "4G",
-    cpus: Annotated[float, typer.Option("--cpus", min=0.1, help="The most processors that it may take.")] = 2.0,
+    memory: Annotated[str, typer.Option("--memory", help="The most memory that one student's server may use.")] = "4G",
+    cpus: Annotated[float, typer.Option("--cpus", min=0.1, help="The most processors that it may use.")] = 2.0,
     kubernetes: Annotated[
         bool, typer.Option("--kubernetes", help="Write only PLACE/values.yaml, for Zero to JupyterHub.")
     ] = False,
 ) -> None:
     """Write the settings of a JupyterHub for a class.
 
-    PLACE gets jupyterhub_config.py (once; it's yours), all else is written again. Opens nbgrader's exchange and tries
-    out, as two students, what they can read. Run it as root, and again when the roster changes. Exits with 1 if
-    something has to be put right first.
+    PLACE/jupyterhub_config.py is written once and then yours to edit; everything else is rewritten. Opens nbgrader's
+    exchange and tests, as two students, what they can read. Run it as root, and again when the roster changes. Exits
+    with 1 if something has to be fixed first.
     """
     from autograder.records import hub as hubs
 
@@ -721,7 +723,7 @@ def hub(
     for problem in problems:
         console.print(f"• {problem}", markup=False, highlight=False, soft_wrap=True)
     console.print(
-        f"{len(made.students)} students and {len(made.graders)} graders of {made.course_id}; who grades works as "
+        f"{len(made.students)} students and {len(made.graders)} graders of {made.course_id}, who work as "
         f"{made.account}: {len(problems)} problems",
         highlight=False,
         soft_wrap=True,
@@ -750,7 +752,7 @@ def demo(
     """Show everything with a made-up class.
 
     Creates the class, grades it, writes feedback and exports, and opens the report. Safe to repeat. With --semester,
-    exits with 1 if somebody ends with other points than planned.
+    exits with 1 if any student's points differ from the plan.
     """
     folder = folder or project.BUILD / ("semester" if semester else "demo")
     if semester:
@@ -806,7 +808,7 @@ def _semester(folder: Path, students: int, seed: int, unsafe: bool) -> None:
                 if points != planned and (points is None or planned is None or abs(points - planned) > 1e-6):
                     wrong += 1
                     say(f"• {lecture.name}, {name}: {points} points instead of {planned}")
-    say(f"{students} students, {len(made.lectures)} lectures: {wrong} results are not as planned")
+    say(f"{students} students, {len(made.lectures)} lectures: {wrong} results differ from the plan")
     if wrong:
         raise typer.Exit(1)
 
@@ -815,8 +817,8 @@ def _own(class_folder: Path) -> Path:
     """The folder of a class's own lectures."""
     if (own := ClassFolder(class_folder).own) is None:
         raise CourseError(
-            f"{class_folder / SETTINGS} names no folder with lectures of the class's own\n"
-            '  → write a line such as exercises = "../our-exercises" into it'
+            f"{class_folder / SETTINGS} names no folder with the class's own lectures\n"
+            '  → add a line such as exercises = "../our-exercises"'
         )
     return own
 
@@ -826,7 +828,7 @@ def notebooks(class_folder: _Class = None) -> None:
     """Build notebooks, checks, docs/coverage.md and docs/teaching.md from solutions/.
 
     Writes the instructors' notebooks into build/source/, the students' into notebooks/ and course_utils/checks/. The
-    same sources give the same bytes. With --class, only makes the checks of that class's own lectures, beside them.
+    same sources give the same bytes. With --class, builds only the checks of that class's own lectures, next to them.
     """
     with _plain_errors():
         if class_folder:
@@ -839,7 +841,7 @@ def notebooks(class_folder: _Class = None) -> None:
         page = coverage_table.page(coverage_table.wanted(project.ITEMS), lectures)
         project.COVERAGE.write_text(page, encoding="utf-8")
         if _write_teaching(lectures):
-            console.print("docs/teaching.md stays as it was: `course teaching` says why")
+            console.print("docs/teaching.md was not updated: `course teaching` says why")
         for path in build.students_notebooks(progress=lambda name: console.print(f"building {name}")):
             console.print(f"  {path.relative_to(project.ROOT)}")
 
@@ -853,9 +855,10 @@ def check(
         str, typer.Argument(metavar="EXERCISE", help="One of its exercises. Default: all of them.")
     ] = "",
     draws: Annotated[int, typer.Option(min=1, help="Inputs drawn for each exercise.")] = 200,
+    pairs: Annotated[int, typer.Option(min=0, help="Pairs of mistakes, made together, tried for each exercise.")] = 60,
     class_folder: _Class = None,
 ) -> None:
-    """Test the checks with right and wrong programs, mutants, liars.
+    """Test the checks with right, wrong and degenerate answers, and mutants.
 
     Changes nothing. Exits with 1 if a check passes a wrong answer, fails a right one, or names the wrong mistake.
     """
@@ -872,7 +875,7 @@ def check(
         ]
         if not chosen:
             raise FileNotFoundError(f"no exercise {exercise!r} in {lecture_name or 'the lectures'}")
-        # Narrow enough for eighty columns, where a terminal has no more.
+        # Narrow enough for a terminal of 80 columns.
         table = Table(
             "lecture",
             "exercise",
@@ -890,7 +893,7 @@ def check(
         stale = False
         for name, cells in track(chosen, "checking", console=console, transient=True):
             spec = checks.spec_of(name, cells)
-            report = proving.prove(spec, draws)
+            report = proving.prove(spec, draws, pairs=pairs)
             problems += [f"{name} {cells.name}: {problem}" for problem in report.problems]
             stale |= checks.stale(spec.path, cells)
             counts = [len(spec.promises), report.programs, report.mutants, report.inputs, len(report.problems)]
@@ -899,7 +902,10 @@ def check(
         for problem in problems:
             console.print(f"• {problem}", markup=False, highlight=False)
         if stale:
-            console.print("What students have is older: run `course notebooks` and commit what it changes.")
+            remedy = f"`course notebooks --class {class_folder}`" if class_folder else "`course notebooks`"
+            console.print(
+                f"The students' files are out of date: run {remedy} and commit what it changes.", soft_wrap=True
+            )
     if problems:
         raise typer.Exit(1)
 
@@ -908,7 +914,7 @@ def check(
 def published() -> None:
     """Write docs/published.md: the planner against published numbers.
 
-    Exits with 1 if a prediction is farther away than its row allows.
+    Exits with 1 if a prediction is farther off than its row allows.
     """
     from course_utils.napkin import published as rows
 
@@ -930,7 +936,7 @@ def coverage() -> None:
     """
     with _plain_errors():
         items = coverage_table.wanted(project.ITEMS)
-        lectures = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
+        lectures = _current_lectures()
         project.COVERAGE.write_text(coverage_table.page(items, lectures), encoding="utf-8")
     for problem in (found := coverage_table.problems(items, lectures)):
         console.print(f"• {problem}", markup=False, highlight=False)
@@ -946,12 +952,19 @@ def teaching() -> None:
     Exits with 1 if solutions/teaching.toml and the lectures contradict each other.
     """
     with _plain_errors():
-        found = _write_teaching([source.read(path) for path in source.lectures(project.SOLUTIONS)])
+        found = _write_teaching(_current_lectures())
     for problem in found:
         console.print(f"• {problem}", markup=False, highlight=False)
     console.print(f"{project.TEACHING.relative_to(project.ROOT)}: {len(found)} problems")
     if found:
         raise typer.Exit(1)
+
+
+def _current_lectures() -> list[source.Lecture]:
+    """The course's lectures. Raises BuildError if a reference isn't the one that its check was made from."""
+    lectures = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
+    build.require_current(lectures)
+    return lectures
 
 
 def _write_teaching(lectures: Sequence[source.Lecture]) -> list[str]:
@@ -972,13 +985,13 @@ def release(
         typer.Option("--lecture", metavar="LECTURE", help="Only this lecture's notebook; may be repeated."),
     ] = None,
     no_notebooks: Annotated[
-        bool, typer.Option("--no-notebooks", help="Leave the notebooks out: a hub hands out lectures one by one.")
+        bool, typer.Option("--no-notebooks", help="Leave the notebooks out: a hub hands out lectures separately.")
     ] = False,
     class_folder: _Class = None,
 ) -> None:
     """Make the students' release, as a folder and a zip.
 
-    It has notebooks, helpers and environment, but no solutions. The same sources give the same bytes.
+    It contains notebooks, helper code and environment, but no solutions. The same sources give the same bytes.
     """
     from autograder.authoring.release import make_release
 
@@ -989,12 +1002,12 @@ def release(
     with _plain_errors():
         if class_folder:
             known.require()
-            due.read(known, "")  # a damaged class.toml may name a folder that we don't see
+            due.read(known, "")  # raises if class.toml is damaged, rather than leave the class's lectures out
         own = known.own if class_folder else None
         made = make_release(folder or project.BUILD, chosen if lectures or no_notebooks else None, own)
         console.print(f"{made}", highlight=False, soft_wrap=True)
         if class_folder and own is None:
-            _say(f"Only the course's lectures: {class_folder / SETTINGS} names no folder with others")
+            _say(f"Only the course's lectures are included: {class_folder / SETTINGS} names no folder with others")
 
 
 @app.command()
@@ -1037,7 +1050,8 @@ def book(
 ) -> None:
     """Make a web book of the lectures and the project's pages.
 
-    Its times are measured here, so nothing else should be running: otherwise the command stops and says so.
+    Its timings are measured on this machine, so nothing else should be running; if something is, the command stops and
+    says so.
     """
     from autograder.authoring.book import make_book
 

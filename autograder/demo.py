@@ -18,7 +18,7 @@ from autograder.records.folder import ClassFolder
 
 HOSTILE = ROOT / "tests" / "hostile" / "attacks"
 MARK = ".made-up-class"  # only a folder with this file in it is ever replaced
-LIMITS = Limits(seconds_in_all=60)  # a class that hangs on purpose should not keep you waiting
+LIMITS = Limits(seconds_in_all=60)  # some of the class hangs on purpose, which should not keep you waiting
 # fmt: off
 _NAMES = [
     "ada", "alonzo", "annie", "barbara", "claude", "dennis", "donald", "dorothy", "edsger", "emmy", "ernst",
@@ -63,10 +63,10 @@ def make_class(folder: Path, source_of: Path, size: int = 24, seed: int = 0) -> 
 
 
 def clear(folder: Path) -> None:
-    """Make a demo's folder, empty, in place of an earlier one. Raises FileExistsError if something else is there."""
+    """Make an empty folder for a demo; an earlier demo is replaced. Raises FileExistsError for any other content."""
     if folder.exists() and any(folder.iterdir()):
         if not (folder / MARK).is_file():
-            raise FileExistsError(f"{folder} holds something else\n  → name a folder that is empty, or not there yet")
+            raise FileExistsError(f"{folder} contains something else\n  → name an empty folder, or a new one")
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARK).write_text("made by `course demo`, which replaces this folder\n", encoding="utf-8")
@@ -81,7 +81,7 @@ def _answer(exercise: Exercise, programs: list[Program], skill: float, chance: r
 
 
 def attacks(lecture: source.Lecture) -> list[dict[str, str]]:
-    """The project's hostile submissions for this lecture: the code handed in by each, by exercise."""
+    """The project's hostile submissions for this lecture: each one's code, by exercise."""
     known = {exercise.name for exercise in lecture.exercises}
     found = []
     for path in sorted(HOSTILE.glob("*.py")):

@@ -23,12 +23,12 @@ def source_path(lecture_name: str) -> Path:
 
 
 def exercises_of(lecture: Path) -> Path:
-    """The folder of a lecture's exercises, one file for each: beside its source, in ``exercises/NN_topic``."""
+    """The folder of a lecture's exercises, one file each: next to its source, in ``exercises/NN_topic``."""
     return lecture.parent / "exercises" / lecture.stem
 
 
 def checks_of(folder: Path) -> Path:
-    """Where the checks of the lectures in a folder are: what students see of ours, or beside a class's own lectures."""
+    """Where the checks of a folder's lectures are: in course_utils for ours, next to the lectures for a class's own."""
     return CHECKS if folder == SOLUTIONS else folder / "checks"
 
 

@@ -1,9 +1,9 @@
-"""A made-up semester: a class over several lectures, with what happens in one, and the points with which it must end.
+"""A made-up semester: a class, its work on several lectures, and the points that everybody must end up with.
 
-Students hand in early and late, twice or not at all; some leave, some change their names; each week's work comes from
-another system. TAs give points by hand, and a wrong test of the class's own lecture is corrected. Everything is drawn
-from a seed, and what each student must end up with is worked out here, from the programs in the exercises' own files,
-and not by what grades.
+Students hand in early and late, twice or not at all; some leave, some change their names; each week's work comes from a
+different system. Two TAs give points by hand at the same moment, and some of their students hand in again after that. A
+wrong test of the class's own lecture is corrected. Everything is drawn from a seed. The points that each student must
+end up with are worked out here, from the programs in the exercises' files, independently of the grader.
 """
 
 from __future__ import annotations
@@ -12,24 +12,27 @@ import copy
 import json
 import math
 import random
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from autograder.authoring import build, checks
+from autograder.grading.marks import State
 from autograder.grading.source import Lecture
-from autograder.project import source_path
+from autograder.project import ROOT, source_path
 from autograder.records import collect, decisions
 from autograder.records.folder import SETTINGS, ClassFolder
 
 LECTURES = ("00_napkin_math",)
 OWN = ("20_ours", "21_ours", "22_ours", "23_ours")  # of the class's own; the last one has a wrong test at first
 START = datetime(2026, 11, 2, 23, 59, tzinfo=UTC)  # when the first lecture is due
-PER_DAY, AT_MOST = 0.1, 0.5  # what being late costs
-_VERSIONS = 6  # different notebooks that are handed in for a lecture, so that most of a class is quickly graded
+PER_DAY, AT_MOST = 0.1, 0.5  # the late penalty
+_VERSIONS = 6  # different notebooks per lecture; students share them, so that a class is graded quickly
 # Where each week's work comes from; only the exchange says when it was handed in.
 _FROM = ("canvas", "moodle", "exchange", "exchange", "exchange")
 
@@ -124,6 +127,17 @@ def multiple_NUMBER(n, step):
 def multiple_NUMBER(n, step):
     return n // step * step + step * (n % step == 1)
 """
+# Somebody at a terminal, who types what comes in, a line for each command, and says when it's done.
+_TERMINAL = """
+import contextlib, io, json, sys
+from autograder import cli
+
+print("ready", flush=True)
+for line in sys.stdin:
+    with contextlib.redirect_stdout(io.StringIO()):
+        failed = cli.app(json.loads(line), standalone_mode=False)
+    print("failed" if failed else "done", flush=True)
+"""
 _WRONG_REFERENCE, _RIGHT_REFERENCE = "(n // step + 1) * step", "(n + step - 1) // step * step"
 
 
@@ -137,9 +151,11 @@ class Work:
 
 @dataclass
 class Semester:
-    """The class, and what it's meant to be. ``points`` are by lecture and version, then by exercise.
+    """A class and its planned results.
 
-    ``given`` are points by hand: by lecture, student and exercise.
+    ``points`` has the points of each lecture and version by exercise; ``given`` has points given by hand, by lecture,
+    student and exercise. ``again`` has those that had to be given once more because there was new work, by student and
+    exercise; ``asked`` is what a person was then told, by student.
     """
 
     folder: ClassFolder
@@ -151,6 +167,8 @@ class Semester:
     answers: dict[tuple[str, int], dict[str, str]] = field(default_factory=dict)
     points: dict[tuple[str, int], dict[str, float]] = field(default_factory=dict)
     given: dict[tuple[str, str, str], float] = field(default_factory=dict)
+    again: dict[tuple[str, str], float] = field(default_factory=dict)
+    asked: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def due(self, week: int) -> datetime:
         """When a lecture is due."""
@@ -164,7 +182,7 @@ class Semester:
         return total - round(self._worth(week, chosen)[1] * total, 2)
 
     def marks(self, week: int, student: str) -> dict[str, float]:
-        """The points that a student must end up with for each exercise, before what being late costs."""
+        """The points that a student must end up with for each exercise, before the late penalty."""
         if not (chosen := self._chosen(week, student)):
             return {}
         name = self.lectures[week].name
@@ -172,13 +190,13 @@ class Semester:
         return self.points[name, chosen.version] | by_hand
 
     def _chosen(self, week: int, student: str) -> Work | None:
-        """The attempt with the most points, after what being late costs; of equal ones the later."""
+        """The attempt with the most points after the late penalty; if several are equal, the latest."""
         theirs = self.work.get((self.lectures[week].name, student), [])
         worth = [(self._worth(week, one)[0], place) for place, one in enumerate(theirs)]
         return theirs[max(worth)[1]] if worth else None
 
     def _worth(self, week: int, one: Work) -> tuple[float, float]:
-        """An attempt's points, and the share that being late takes off."""
+        """An attempt's points after the late penalty, and the penalty as a fraction of them."""
         total = sum(self.points[self.lectures[week].name, one.version].values())
         late = one.when - self.due(week)
         known = _FROM[week] == "exchange" and late >= timedelta(0)  # what's due at noon is late at noon
@@ -187,9 +205,9 @@ class Semester:
 
 
 def make(root: Path, size: int, seed: int = 0, lectures: Sequence[str] = LECTURES) -> Semester:
-    """A class's folder, ``root/class``, its own exercises, with a wrong test, and what its students will hand in.
+    """Make a class's folder ``root/class`` and its own exercises, with a wrong test, and plan what students hand in.
 
-    The hidden inputs are drawn from a seed that's no secret.
+    The hidden inputs are drawn from a seed that isn't secret.
     """
     chance = random.Random(seed)
     own = root / "our-exercises"
@@ -217,7 +235,7 @@ def make(root: Path, size: int, seed: int = 0, lectures: Sequence[str] = LECTURE
                 continue
             late = timedelta(days=chance.choice([0, 0, 0, 0, 1, 2, 9])) if place % 3 == 0 else timedelta(0)
             times = [made.due(week) - timedelta(hours=chance.randrange(1, 60)) + late]
-            # The systems that don't say when something was handed in have only the last attempt.
+            # Systems that don't record when something was handed in have only the last attempt.
             if _FROM[week] == "exchange" and chance.random() < 0.3:
                 times.append(times[0] + timedelta(hours=chance.randrange(1, 40)))
             made.work[lecture.name, name] = [Work(chance.randrange(_VERSIONS), when) for when in times]
@@ -225,7 +243,7 @@ def make(root: Path, size: int, seed: int = 0, lectures: Sequence[str] = LECTURE
 
 
 def correct(made: Semester, reference: str = _RIGHT_REFERENCE) -> None:
-    """Write the class's own lectures, the last one with this reference, build them, and work out what versions earn."""
+    """Write and build the class's own lectures, the last one with this reference; update each version's points."""
     own = made.folder.own
     assert own is not None
     write_lectures(own, reference)
@@ -247,7 +265,7 @@ def write_lectures(own: Path, reference: str = _RIGHT_REFERENCE) -> None:
 
 
 def _choose_versions(made: Semester, lecture: Lecture) -> None:
-    """Six notebooks: all right, nothing done, and mixtures, with the points that each must get."""
+    """Make six notebooks (all right, nothing done, and mixtures) and work out the points that each must get."""
     for version in range(_VERSIONS):
         answers = {}
         for place, exercise in enumerate(lecture.exercises):
@@ -263,7 +281,7 @@ def _choose_versions(made: Semester, lecture: Lecture) -> None:
 
 
 def write_roster(made: Semester, *, renamed: bool = False, without_those_who_left: bool = False) -> None:
-    """The roster, at the beginning or after names have changed and students have left."""
+    """Write the roster, as at the beginning or after names have changed and students have left."""
     rows = ["id,first_name,last_name,lms_user_id,login,email,also"]
     for place, name in enumerate(made.students):
         if without_those_who_left and name in made.left:
@@ -275,7 +293,7 @@ def write_roster(made: Semester, *, renamed: bool = False, without_those_who_lef
 
 
 def hand_in(made: Semester, week: int, target: Path) -> Path:
-    """Write what a lecture's students hand in, as the week's system hands it over; the path for `course collect`."""
+    """Write a lecture's submissions in the format of the week's system; return the path for `course collect`."""
     lecture = made.lectures[week]
     contents = [_notebook(lecture, made.answers[lecture.name, version]) for version in range(_VERSIONS)]
     theirs = [(place, name, made.work.get((lecture.name, name), [])) for place, name in enumerate(made.students)]
@@ -290,16 +308,17 @@ def hand_in(made: Semester, week: int, target: Path) -> Path:
     target.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path := target / f"{lecture.name}-{_FROM[week]}.zip", "w", zipfile.ZIP_STORED) as archive:
         for place, _, work in theirs:
-            for one in work:
-                canvas = f"before{place}person{place}_{1000 + place}_{5000 + place}_{lecture.name}-1.ipynb"
-                # Those who have another name now still have the old one in the zip.
+            for one in work[-1:]:
+                upload = f"{1000 * len(work) + 4000 + place}_{lecture.name}-{len(work)}"
+                canvas = f"before{place}person{place}_{1000 + place}_{upload}.ipynb"
+                # Students who have changed their names still have the old one in the zip.
                 moodle = f"Person{place} Before{place}_{7000 + place}_assignsubmission_file_/{lecture.name} (1).ipynb"
                 archive.writestr(canvas if _FROM[week] == "canvas" else moodle, contents[one.version])
     return path
 
 
 def _notebook(lecture: Lecture, answers: dict[str, str]) -> bytes:
-    """What's handed in: the lecture's code with these answers, and none of its text, which nothing depends on."""
+    """A submission: the lecture's code with these answers, without its text, which nothing depends on."""
     notebook = copy.deepcopy(lecture.notebook)
     texts = answers | {f"test_{e.name}": e.tests for e in lecture.exercises}
     notebook.cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -313,27 +332,81 @@ def take(made: Semester, week: int, path: Path) -> collect.Summary:
     return collect.collect(made.folder, made.lectures[week].name, path, [each.stem for each in made.folder.lectures])
 
 
-def give_by_hand(made: Semester, week: int, count: int = 8) -> None:
-    """Two TAs at once give points by hand: to the same students, one for the first exercise, one for the last."""
+def give_by_hand(made: Semester, week: int) -> None:
+    """Let two TAs at two terminals give points by hand, each pair of commands at the same moment.
+
+    Tess decides about every student's first exercise, Theo about the last one. Before that, both decide about the first
+    exercise of three students, and disagree.
+    """
     lecture = made.lectures[week]
-    # Of those with one attempt: what a person says about one work doesn't count for another.
-    graded = [name for name in made.students if len(made.work.get((lecture.name, name), [])) == 1][:count]
-    exercises = {"Tess": lecture.exercises[0], "Theo": lecture.exercises[-1]}
+    first, last = lecture.exercises[0], lecture.exercises[-1]
+    # Only students with one attempt, because points given by hand for one attempt don't count for another.
+    graded = [name for name in made.students if len(made.work.get((lecture.name, name), [])) == 1]
 
-    def mark(who: str) -> None:
-        for place, name in enumerate(graded):
-            points = exercises[who].points * (place % 3) / 2
-            decisions.decide(made.folder, lecture.name, name, exercises[who].name, points=points, by=who)
+    def typed(who: str, student: str, exercise: str, points: float) -> list[str]:
+        return ["decide", str(made.folder), lecture.name, student, exercise, "--points", f"{points}", "--by", who]
 
-    with ThreadPoolExecutor(2) as both:
-        list(both.map(mark, exercises))
-    for exercise in exercises.values():
-        for place, name in enumerate(graded):
-            made.given[lecture.name, name, exercise.name] = exercise.points * (place % 3) / 2
+    pairs = []
+    for place, name in enumerate(graded[: 8 if len(graded) > 50 else 3]):
+        one, other = (first.points * (each % 3) / 2 for each in (place, place + 1))
+        made.given[lecture.name, name, first.name] = one
+        made.given[lecture.name, name, last.name] = other_points = last.points * (place % 3) / 2
+        if place < 3:
+            pairs.append([typed("Tess", name, first.name, one), typed("Theo", name, first.name, other)])
+        pairs.append([typed("Tess", name, first.name, one), typed("Theo", name, last.name, other_points)])
+    _at_once(pairs)
+
+
+def _at_once(pairs: Sequence[Sequence[Sequence[str]]]) -> None:
+    """Run the command ``course`` in two processes, with each pair of arguments at the same moment."""
+    command = [sys.executable, "-c", _TERMINAL]
+    with ExitStack() as stack:
+        both = [
+            stack.enter_context(
+                subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            )
+            for _ in range(2)
+        ]
+        said = [one.stdout.readline() for one in both if one.stdout]
+        for pair in pairs:
+            for one, arguments in zip(both, pair, strict=True):
+                if one.stdin:
+                    one.stdin.write(json.dumps(arguments) + "\n")
+                    one.stdin.flush()
+            said = [one.stdout.readline() for one in both if one.stdout]
+            if said != ["done\n"] * 2:
+                raise RuntimeError(f"course {pair}: {said}")
+
+
+def hand_in_again(made: Semester, week: int) -> None:
+    """Some who have points by hand, and had mistakes, hand in once more, with none. What they end up with is decided.
+
+    Points by hand that equal those of the new work need no second decision.
+    """
+    lecture = made.lectures[week]
+    right = made.points[lecture.name, 0]
+    given = [(student, exercise) for name, student, exercise in made.given if name == lecture.name]
+    for student in list(dict.fromkeys(student for student, _ in given))[:5]:
+        if (work := made.work[lecture.name, student])[-1].version != 0:
+            work.append(Work(0, made.due(week)))
+            for exercise in (each for name, each in given if name == student):
+                if made.given[lecture.name, student, exercise] != right[exercise]:
+                    made.given[lecture.name, student, exercise] = made.again[student, exercise] = right[exercise] * 0.75
+
+
+def decide_again(made: Semester, week: int) -> None:
+    """Tess answers what she is asked, and nothing else: with a decision that is about other work, she gives points."""
+    name = made.lectures[week].name
+    for student, found in decisions.table(made.folder, name, made.students).items():
+        for mark in found.marks if found.state is State.NEEDS_REVIEW else ():
+            if mark.open:
+                made.asked[student] = found.notes
+                points = made.again[student, mark.exercise]
+                decisions.decide(made.folder, name, student, mark.exercise, points=points, by="Tess")
 
 
 def run(made: Semester, scratch: Path, grade: Callable[[str], object], say: Callable[[str], None] = print) -> None:
-    """The whole semester; ``grade`` grades a lecture, by name. Raises what collecting, deciding and grading do."""
+    """Run the whole semester; ``grade`` grades the lecture of a name. Raises whatever the steps raise."""
     for week, lecture in enumerate(made.lectures):
         if week == 1:
             write_roster(made, renamed=True)
@@ -344,6 +417,11 @@ def run(made: Semester, scratch: Path, grade: Callable[[str], object], say: Call
         if week == 0:
             give_by_hand(made, week)
             say(f"{lecture.name}: two TAs have given points by hand")
+            hand_in_again(made, week)
+            take(made, week, hand_in(made, week, scratch / "again"))
+            grade(lecture.name)
+            decide_again(made, week)
+            say(f"{lecture.name}: {len(made.asked)} of them have handed in again, and were decided about again")
     correct(made)
     grade(OWN[-1])
     say(f"{OWN[-1]}: a wrong test was corrected, and its students are graded again")

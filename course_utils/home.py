@@ -123,8 +123,8 @@ _TEXT = """\
 # Every Byte, Every FLOP
 
 How much memory does a model need? How long will it train? By the end of this course you'll be able to answer such
-questions before the run starts, and you'll have written every piece of one yourself. A cell next to each number in the
-lectures proves it.
+questions before the run starts, and you'll have written every part of a training run yourself. A cell next to each
+number in the lectures proves it.
 
 Take the lectures in order. Run the cells from the top with <kbd>Shift</kbd> + <kbd>Enter</kbd>, guess where the text
 says *predict*, and solve the exercises as you meet them: each one shows right away what works and what doesn't.
@@ -133,11 +133,10 @@ says *predict*, and solve the exercises as you meet them: each one shows right a
 |:--|:--|--:|:--|
 {rows}
 
-● is an exercise whose visible checks pass. An exercise's heading says how hard it is, ★ to ★★★, and whether it's
+● marks an exercise that passes its check here. An exercise's heading says how hard it is, ★ to ★★★, and whether it's
 *essential*: do those first if you're short of time, since they carry the main ideas. Times are for reading and solving;
-no later lecture needs what is optional.
-The [glossary](glossary.md) has each term that the lectures define. This page is written when JupyterLab starts; your
-progress and your guesses stay in files on this machine.
+no later lecture needs the optional parts. The [glossary](glossary.md) has every term that the lectures define. This
+page is written when JupyterLab starts; your progress and your guesses stay in files on this machine.
 """
 
 

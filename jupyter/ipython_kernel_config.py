@@ -1,4 +1,4 @@
-"""The settings of every kernel of this environment: lectures get one clear line in place of some tracebacks."""
+"""The settings of every kernel of this environment: lectures get one clear line instead of some tracebacks."""
 
 c = get_config()  # type: ignore[name-defined]  # noqa: F821  (IPython defines it when it loads this file)
 

@@ -809,9 +809,9 @@ plots.show(
 
 # %% [markdown]
 r"""
-So training in `float16` needs *loss scaling*: multiply the loss by such a factor, and by the chain rule every gradient
-is multiplied by it too. Before the update you undo this by dividing the gradients by the same factor, in `float32`.
-With `bfloat16` you don't need this. (In lecture 10 you'll build both kinds of training.)
+So training in `float16` needs *loss scaling*: multiply the loss by such a factor, and every gradient is multiplied by
+it too. Before the update you undo this by dividing the gradients by the same factor, in `float32`. With `bfloat16` you
+don't need this. (In lecture 10 you'll build both kinds of training.)
 
 ### Why deep learning can afford low precision
 
@@ -888,8 +888,9 @@ In training, nothing would warn you of such an error. The gradient would be fine
 it (the gradient times a small number, the *learning rate*): it's the *sum* that gets rounded. There are two remedies.
 The usual one is to keep a `float32` copy of the weights, the *master weights*, add the updates there, and compute with
 a `bfloat16` copy of them. The other remedy changes how the sum is rounded. **Stochastic rounding** rounds a number to
-one of its two neighbors at random, with probabilities that make the result right *on average*. An update of a tenth of
-a gap then moves the weight by a whole gap one time in ten.
+one of its two neighbors at random, with probabilities that make the result right *on average*. (A **probability** is a
+number between zero and one that says how likely something is.) An update of a tenth of a gap then moves the weight by a
+whole gap one time in ten.
 
 So this is what each format means for training:
 

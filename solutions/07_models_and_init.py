@@ -475,8 +475,7 @@ assert int((w.abs() > 3 * std * (1 + 1e-6)).sum()) == 0
 r"""
 Cutting has a cost: the remaining distribution is narrower. Let $\varphi$ be the density of the standard normal
 distribution, which says how the probability is spread over the values, and let $P$ be the probability that a number is
-within $\pm c$ standard deviations. (A **probability** is a number from 0 to 1 that says how likely something is.) Then
-the std after the cut is $\sqrt{1 - 2c\,\varphi(c)/P}$ times what it was.
+within $\pm c$ standard deviations. Then the std after the cut is $\sqrt{1 - 2c\,\varphi(c)/P}$ times what it was.
 """
 
 
@@ -821,38 +820,51 @@ backward pass if something before it needs a gradient (lecture 06). But it has n
 keeps no state for it. So we count the two kinds separately.
 
 For counting, use `parameters()`: it returns each *tensor* once, however many names it has, because an optimizer must
-update it only once. `state_dict()` lists each *name*. (On disk, `torch.save` writes the storage once.)
+update it only once. `named_parameters()` does the same and adds the first of its names. There's a `buffers()` and a
+`named_buffers()`, too. `state_dict()` lists each *name*. (On disk, `torch.save` writes the storage once.)
 
-### Exercise 7.4 · Count the parameters &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
+### Exercise 7.4 · What a model consists of &nbsp; ★★☆ &nbsp; 12 minutes
 
-Write `count_parameters(model)`. It returns the pair `(trainable, frozen)`: how many numbers there are in the model's
-parameters that require a gradient, and in those that don't. A parameter may have any shape and dtype, and the model may
-have no parameters. Modules inside modules count. A parameter with several names counts once, and so does a module
-that's used in two places. Buffers aren't parameters, and neither are tensors that aren't registered. The function must
-work on the meta device, where every tensor's address is 0.
+Write `inventory(model, parts)`, which counts a model's numbers part by part. `parts` is a dict that says which words
+belong to which part, such as `{"attention": ["q", "k", "v"], "norms": ["norm"]}`. The words of a name are what its dots
+separate: `layers.0.q.weight` has the words `layers`, `0`, `q` and `weight`. A tensor belongs to the first part, in the
+order of `parts`, that lists one of these words, and to `"rest"` if none does. (No part is called that.)
+
+Return a dict that maps each part, and `"rest"`, to three integers `(trainable, frozen, size)`, which are 0 if no tensor
+belongs to it: how many numbers are in its parameters that require a gradient, how many in those that don't, and how
+many bytes the elements of its parameters and buffers take. Buffers count only in the bytes, saved or not; what isn't
+registered doesn't count at all. Dtypes may differ, and of a tensor that's part of a larger storage, only its own
+elements count. A tensor with several names counts once, by the name that `named_parameters()` or `named_buffers()`
+gives it. (No tensor is both a parameter and a buffer.) It all works on the meta device, too, where every tensor's
+address is 0.
 """
 
 
-# %% nbgrader={"grade": false, "grade_id": "count_parameters", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def count_parameters(model: nn.Module) -> tuple[int, int]:
-    """(trainable, frozen): numbers in the model's parameters, each counted once."""
+# %% nbgrader={"grade": false, "grade_id": "inventory", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def inventory(model: nn.Module, parts: dict[str, list[str]]) -> dict[str, tuple[int, int, int]]:
+    """For each part and "rest": numbers that are trained, numbers that are frozen, and bytes."""
     ### BEGIN SOLUTION
-    trainable = sum(p.numel() for p in model.parameters() if p.requires_grad)
-    frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
-    return trainable, frozen
+    rows = {part: [0, 0, 0] for part in [*parts, "rest"]}
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        words = name.split(".")
+        part = next((p for p, listed in parts.items() if set(listed) & set(words)), "rest")
+        if isinstance(tensor, nn.Parameter):
+            rows[part][0 if tensor.requires_grad else 1] += tensor.numel()
+        rows[part][2] += tensor.numel() * tensor.element_size()
+    return {part: (row[0], row[1], row[2]) for part, row in rows.items()}
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_count_parameters", "locked": true}
-check("count_parameters")
+# %% nbgrader={"grade": true, "grade_id": "test_inventory", "locked": true}
+check("inventory")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary><code>model.parameters()</code> yields all of them, each once.</details>
-<details><summary>Hint 2</summary>You can ask each parameter for its number of elements, and whether it requires a gradient. Remember that you can go through a generator only once.</details>
+<details><summary>Hint 1</summary>Start with three zeros for every part. <code>named_parameters()</code> yields each tensor once, with a name that you can split at its dots.</details>
+<details><summary>Hint 2</summary>First find out which part a name belongs to, then add to that part's numbers. The bytes are those of exercise 1.1.</details>
 
-**Why it matters.** The number of parameters is the first entry in every memory and FLOP budget. Whether the smallest
-GPT-2 has 124 or 163 million parameters depends only on whether you count the table once or twice.
+**Why it matters.** Parameters and bytes are the first entries in every budget. Whether the smallest GPT-2
+has 124 or 163 million parameters depends only on whether you count the table once or twice.
 
 ### A model of 70 billion parameters that takes no memory
 
@@ -864,8 +876,8 @@ created is on the meta device, including those that an `__init__` creates. So he
 # %%
 with memory.track("cpu") as used, torch.device("meta"):
     wide = Cruncher(32_768, 65)
-trainable, frozen = count_parameters(wide)
-print(f"{trainable:,} parameters, {used.peak} bytes")
+trainable, frozen, size = inventory(wide, {})["rest"]  # no parts: everything
+print(f"{trainable:,} parameters would take {format_bytes(size)}; they take {used.peak} bytes")
 
 assert trainable == 65 * 32_768**2 + 32_768 == 69_793_251_328
 assert (frozen, used.peak) == (0, 0)
@@ -903,43 +915,17 @@ assert tied.head.weight is tied.table.weight
 tied.to_empty(device="cpu")
 assert tied.head.weight is not tied.table.weight
 assert not memory.same_storage(tied.head.weight, tied.table.weight)
-assert count_parameters(tied) == (2 * 100 * 8, 0)  # the count reveals it
+assert inventory(tied, {})["rest"] == (2 * 100 * 8, 0, 6_400)  # the count reveals it
 
 tied.head.weight = tied.table.weight
-assert count_parameters(tied) == (100 * 8, 0)
+assert inventory(tied, {})["rest"] == (100 * 8, 0, 3_200)
 
 # %% [markdown]
 r"""
-### Exercise 7.5 · Bytes of a model &nbsp; ★☆☆ &nbsp; 5 minutes
+### Where are the parameters of Llama 3?
 
-Write `model_bytes(model)`. It returns how many bytes the elements of the model's parameters and buffers take, whether
-they're trained or frozen, saved or not. Their dtypes may differ. A parameter or a buffer with several names counts
-once, and for one that's part of a larger storage, only its own elements count. The function must work on the meta
-device, where every tensor's address is 0. (No tensor is both a parameter and a buffer.)
-"""
-
-
-# %% nbgrader={"grade": false, "grade_id": "model_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def model_bytes(model: nn.Module) -> int:
-    """Bytes of all parameters and buffers, each counted once."""
-    ### BEGIN SOLUTION
-    tensors = [*model.parameters(), *model.buffers()]
-    return sum(t.numel() * t.element_size() for t in tensors)
-    ### END SOLUTION
-
-
-# %% nbgrader={"grade": true, "grade_id": "test_model_bytes", "locked": true}
-check("model_bytes")
-
-# %% [markdown]
-r"""
-<details><summary>Hint 1</summary>There's <code>model.parameters()</code>, and there's <code>model.buffers()</code>. Both return each tensor once.</details>
-<details><summary>Hint 2</summary>As in exercise 1.1: the number of elements times the bytes of one.</details>
-
-**Why it matters.** This number decides whether a model fits, and you want to know it *before* the download.
-
-Here's Llama 3 70B, built from your `Linear`, in the dtype in which it was released. (The shapes are those of lecture
-06. It has no `forward`, since we won't run it.)
+Here are two sizes of Llama 3, built from your `Linear`, in the dtype in which they were released. (The shapes are those
+of lecture 06. There's no `forward`, since we won't run it.)
 """
 
 
@@ -972,25 +958,42 @@ class LlamaWeights(nn.Module):
         self.head = Linear(d, vocab)
 
 
-with torch.device("meta"):
-    llama = LlamaWeights("70B")
-parameters = count_parameters(llama)[0]
-full = model_bytes(llama)
-released = model_bytes(llama.to(torch.bfloat16))
-print(f"{parameters:,} parameters; fp32 {format_bytes(full)}, bf16 {format_bytes(released)}")
+parts = {
+    "attention": ["q", "k", "v", "o"],
+    "feed-forward": ["gate", "up", "down"],
+    "embedding": ["table"],
+    "output layer": ["head"],
+    "norms": ["norm_1", "norm_2", "norm"],
+}
+
+# %% tags=["folded"]
+shares = {}
+for name in ("8B", "70B"):
+    with torch.device("meta"):
+        llama = LlamaWeights(name).to(torch.bfloat16)
+    counted = inventory(llama, parts)
+    parameters, released = (sum(row[i] for row in counted.values()) for i in (0, 2))
+    shares[name] = {part: row[2] / released for part, row in counted.items()}
+    print(f"Llama 3 {name}: {parameters:,} parameters, {format_bytes(released)}")
+    for part in parts:
+        print(f"{part:>14} {format_bytes(counted[part][2]):>22} {shares[name][part]:6.1%}")
 
 assert parameters == FACTS["Llama 3.1 70B parameters"].value == 70_553_706_496
-assert full == 4 * parameters and released == 2 * parameters
+assert counted["rest"] == (0, 0, 0) and released == 2 * parameters
 assert f"{released / 1e9:.0f}" == "141"
 assert math.ceil(released / FACTS["H100 SXM memory"].value) == 2
+assert min(share["feed-forward"] for share in shares.values()) > 0.7
+tables = {name: share["embedding"] + share["output layer"] for name, share in shares.items()}
+assert round(tables["8B"], 2) == 0.13 and round(tables["70B"], 2) == 0.03
 
 # %% [markdown]
 r"""
 It takes two 80 GB H100s just to hold the parameters in bfloat16. (Gradients, optimizer state and activations come in
-lecture 08.)
+lecture 08.) In both models, most of the parameters are in the feed-forward blocks. But the embedding and the output
+layer grow only in proportion to the width, so they're 13% of the 8B model and only 3% of the 70B model.
 
-*Try it yourself:* if the table and the output layer were tied, how many GB would that save, and what percentage of the
-model? And for Llama 3 8B, `LlamaWeights("8B")`?
+*Try it yourself:* if the table and the output layer were tied, how many GB would that save, in either model? And if you
+train only the attention blocks (`requires_grad_`), how many numbers are trainable?
 
 ## 7 · Fifty layers
 
@@ -1009,7 +1012,7 @@ it. In the backward direction each sum runs over the *outputs* of the layer:
 
 $$g_{l-1} = \text{fan\_out}_l \cdot \sigma_l^2 \cdot \tfrac12\, g_l .$$
 
-### Exercise 7.6 · There and back &nbsp; ★★★ &nbsp; essential &nbsp; 25 minutes
+### Exercise 7.5 · There and back &nbsp; ★★★ &nbsp; essential &nbsp; 25 minutes
 
 Write two functions. A chain of one or more linear layers turns `widths[0]` numbers into `widths[1]`, these into
 `widths[2]`, and so on. Layer $i$ (from 0) has weights of mean 0 and std `weight_stds[i]`, which is positive. With
@@ -1157,7 +1160,7 @@ ways_to_begin = {
 }
 assert ways_to_begin["LeCun = Glorot"] == init_std("glorot", width, width)
 deep = Deep(width, depth).requires_grad_(False)  # only outputs and their gradients matter here
-assert count_parameters(deep) == (0, depth * width**2 + width)
+assert inventory(deep, {})["rest"][:2] == (0, depth * width**2 + width)
 
 # %% [markdown]
 r"""

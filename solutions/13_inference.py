@@ -18,6 +18,7 @@ own cache, and measured it.
 """
 
 # %%
+import copy
 import math
 import os
 import time
@@ -866,10 +867,16 @@ In practice, two problems remain. Answers end at different times, so a server sh
 long an answer will be, so reserving the full capacity, as your cache does, wastes memory. PagedAttention therefore
 hands out memory in small blocks, as they are needed (Kwon and others, 2023, arXiv:2309.06180).
 
-What if there's only one user? Then the idle arithmetic units can do something else. In **speculative decoding**, a
-small model quickly guesses the next few tokens, and the large model checks all of them in a single pass and keeps those
-before the first that it disagrees with (Leviathan and others, 2022, arXiv:2211.17192). Checking five tokens takes no
-longer than generating one:
+*Try it yourself:* at which context lengths does decoding on the H100 become compute-bound if the batch is large enough?
+(Start with 256.)
+
+## 6 · Speculative decoding (optional)
+
+What if there's only one user? Then there's nothing to batch, and a decode step leaves the arithmetic units idle. In
+**speculative decoding**, a small *draft model* guesses the next few tokens, one after the other, and then the large
+model, the *target*, processes all of them in a single pass (Leviathan and others, 2022, arXiv:2211.17192). That pass
+returns the target's probabilities at every position, so it shows what the target thinks of each guess. Checking four
+guesses takes no longer than generating a single token. (The fifth new token below is the one before the guesses.)
 """
 
 # %%
@@ -879,10 +886,288 @@ assert checking == decode
 
 # %% [markdown]
 r"""
-*Try it yourself:* at which context lengths does decoding on the H100 become compute-bound if the batch is large enough?
-(Start with 256.)
+With greedy decoding, it's clear which guesses to keep: all those before the first that isn't the target's own choice.
+But what if tokens are drawn at random (lecture 09)? The text should have exactly the probabilities that the target
+alone would give it, however bad the draft model is. Here's a rule that achieves this. Go through the guesses in order.
+A token that had probability $q$ in the draft model and has probability $p$ in the target is kept with probability
+$\min(1, p/q)$: always if the target likes it at least as much as the draft does, half of the time if it likes it half
+as much. The first guess that isn't kept is replaced by another token. The guesses after it are dropped without looking,
+because they continue a text that no longer exists. The next round starts after the replacement.
 
-## 6 · Fewer bytes per weight (optional)
+From which probabilities should the replacement be drawn? Not from the target's own, as you'll see. Work it out:
+
+### Exercise 13.6 · Keep a guess, or replace it (optional) &nbsp; ★★☆ &nbsp; 15 minutes
+
+Write `verify(draft, target, tokens, uniforms)`, which decides what becomes of the $k \ge 1$ guesses in `tokens`. Guess
+number $i$ (from 0) was drawn from the probabilities `draft[i]`, and `target[i]` are the target's probabilities at the
+same place. `target` has one more row, `target[k]`, for the token after all the guesses. Guess $i$ is kept if
+`uniforms[i]` is less than $p/q$, and if all guesses before it were kept. (A uniform number is at least 0 and less than
+1, so that happens with probability $\min(1, p/q)$.)
+
+Return a pair: how many guesses are kept, and the probabilities, `[vocabulary]`, from which the next token has to be
+drawn. If all $k$ are kept, these are the target's last row. Otherwise, the next token replaces the first guess that
+isn't kept. Its probabilities have to be such that the token at this place, whether it's a guess that was kept or a
+replacement, has exactly the target's probabilities; there's only one solution.
+
+All rows contain probabilities that add up to 1, and they may contain zeros, but no guess had probability 0 in the draft
+model. `draft` and `target` have the same floating-point dtype, and so does the result. `tokens` is `int64`. No uniform
+number is so close to its $p/q$ that rounding would matter. Don't change the arguments.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "verify", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def verify(
+    draft: Float[Tensor, "k vocabulary"],
+    target: Float[Tensor, "k_plus_1 vocabulary"],
+    tokens: Int[Tensor, "k"],
+    uniforms: Float[Tensor, "k"],
+) -> tuple[int, Float[Tensor, "vocabulary"]]:
+    """How many of the draft's tokens are kept, and the probabilities of the token that follows them."""
+    ### BEGIN SOLUTION
+    for i, token in enumerate(tokens.tolist()):
+        if uniforms[i] >= target[i, token] / draft[i, token]:
+            missing = (target[i] - draft[i]).clamp(min=0)
+            return i, missing / missing.sum()
+    return len(tokens), target[-1]
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_verify", "locked": true}
+check("verify")
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>For one place and one token, what's the probability that the draft guesses this token <em>and</em> that the guess is kept? Consider two cases: p is at least q, or p is less than q.</details>
+<details><summary>Hint 2</summary>Compare that with p. How much is missing, and for which tokens? The replacement has to add just this, and probabilities have to add up to 1.</details>
+
+**Why it matters.** The draft model decides only how fast the text comes, and never what it says. So you can use any
+draft that you like, without testing the quality of the answers again.
+
+Let's see whether the probabilities are right. For a vocabulary of eight tokens, the next cell makes a guess and calls
+your function 10,000 times, counts the tokens that come out, and does the same again with replacements drawn from the
+target's own probabilities.
+"""
+
+# %%
+p = torch.tensor([0.30, 0.25, 0.15, 0.10, 0.08, 0.06, 0.04, 0.02], dtype=torch.float64)
+q = torch.tensor([0.05, 0.40, 0.05, 0.20, 0.10, 0.05, 0.05, 0.10], dtype=torch.float64)
+
+
+def frequencies(from_target: bool, rounds: int = 10_000) -> Tensor:
+    """How often each token comes out; `from_target`: replacements have the target's probabilities."""
+    generator = torch.Generator().manual_seed(0)
+    guesses = torch.multinomial(q, rounds, replacement=True, generator=generator)
+    uniforms = torch.rand(rounds, generator=generator, dtype=torch.float64)
+    counts = torch.zeros(8, dtype=torch.float64)
+    for token, uniform in zip(guesses, uniforms, strict=True):
+        kept, following = verify(q[None], torch.stack([p, p]), token[None], uniform[None])
+        if kept == 0:
+            following = p if from_target else following
+            token = torch.multinomial(following, 1, generator=generator)[0]
+        counts[token] += 1
+    return counts / rounds
+
+
+yours, naive = frequencies(from_target=False), frequencies(from_target=True)
+
+# %%
+finding = (
+    "With your replacements, tokens have the target's probabilities,\n"
+    "although the draft's are far off"
+)
+figure = Figure(figsize=(8.9, 4.2), layout="constrained")
+axes = figure.add_subplot(xlabel="token", ylabel="probability, or frequency in 10,000 rounds")
+axes.spines[["top", "right"]].set_visible(False)
+axes.bar(range(8), p.tolist(), width=0.8, fill=False, edgecolor=plots.PREDICTED, label="target")
+for offset, heights, marker, color, label in (
+    (-0.2, q, "_", plots.PREDICTED, "draft"),
+    (0.0, yours, "o", plots.MEASURED, "your replacements"),
+    (0.2, naive, "^", plots.MEASURED, "replacements from the target"),
+):
+    places = [token + offset for token in range(8)]
+    axes.plot(places, heights.tolist(), marker, color=color, ms=8, label=label)
+axes.legend(frameon=False)
+figure.suptitle(finding, x=0.01, ha="left", size=11, weight="bold")
+plots.show(
+    figure,
+    alt=f"{finding}. A bar for each of eight tokens shows the target's probability. The frequencies with your "
+    "replacements lie on the tops of the bars; those with replacements from the target are mostly between "
+    "the bars and the draft's probabilities.",
+)
+for name, found in (("your replacements", yours), ("replacements from the target", naive)):
+    print(f"{name}: off by up to {(found - p).abs().max():.3f}")
+assert (yours - p).abs().max() < 0.02
+assert (naive - p).abs().max() > 0.05
+
+# %% [markdown]
+r"""
+The draft guesses token 1 too often and token 0 too rarely. Dropping guesses takes just enough from token 1, but adds
+nothing to token 0; all of that has to come from the replacements. If these have the target's probabilities, they also
+bring back some of the tokens of which there were enough.
+
+How many tokens do you get from each pass of the target? At least one, because even if no guess is kept, there's a
+replacement; and at most $k + 1$.
+
+**Predict.** Suppose that each guess is kept with probability 0.8 if those before it are, and the draft guesses 4
+tokens. How many tokens does a pass of the target give on average?
+"""
+
+# %%
+guess = None  # tokens
+
+# %%
+reconcile("tokens per pass of the target", guess, sum(0.8**i for i in range(4 + 1)), "tokens")
+assert round(sum(0.8**i for i in range(4 + 1)), 2) == 3.36
+
+# %% [markdown]
+r"""
+The first guess is kept with probability $\alpha$, the **acceptance rate**; the first two with probability $\alpha^2$,
+and so on. Each that's kept is a token, and one more always follows, so the mean is
+$1 + \alpha + \alpha^2 + \dots + \alpha^k$.
+
+Does that hold for models, whose acceptance rate changes from token to token? Our target has 8 layers. As drafts, we
+take the same model without its last 1, 3, 5 or 7 layers. (For simplicity, nothing is cached here. With caches, both
+models would have to forget the tokens that were dropped: your `KVCache` needs only a smaller `length` for that.)
+"""
+
+
+# %%
+def next_probabilities(
+    model: nn.Module, ids: Int[Tensor, "1 t"]
+) -> Float[Tensor, "t vocabulary"]:
+    """The probabilities of the token after each position, at a temperature of 0.2."""
+    return (model(ids)[0] / 0.2).softmax(dim=-1)
+
+
+@torch.no_grad()
+def speculate(
+    target: nn.Module,
+    draft: nn.Module,
+    ids: Tensor,
+    count: int,
+    k: int,
+    generator: torch.Generator,
+) -> tuple[Tensor, list[int]]:
+    """ids, then at least `count` more; and how many guesses each pass of the target kept."""
+    end, kept_by_pass = ids.shape[1] + count, []
+    while ids.shape[1] < end:
+        start, rows = ids.shape[1], []
+        for _ in range(k):
+            rows.append(next_probabilities(draft, ids)[-1])
+            token = torch.multinomial(rows[-1], 1, generator=generator)
+            ids = torch.cat([ids, token[None]], dim=1)
+        checked = next_probabilities(target, ids)[start - 1 :]
+        uniforms = torch.rand(k, generator=generator)
+        kept, following = verify(torch.stack(rows), checked, ids[0, start:], uniforms)
+        token = torch.multinomial(following, 1, generator=generator)
+        ids = torch.cat([ids[:, : start + kept], token[None]], dim=1)
+        kept_by_pass.append(kept)
+    return ids, kept_by_pass
+
+
+torch.manual_seed(0)
+deep = Transformer(64, 128, 64, 8, 8, 2).eval()
+print("layers of the draft  acceptance rate  tokens per pass: formula  measured")
+for layers_left in (1, 3, 5, 7):
+    shallow = copy.deepcopy(deep)
+    shallow.blocks = deep.blocks[:layers_left]
+    kept_by_pass = []
+    for seed in range(3):
+        generator = torch.Generator().manual_seed(seed)
+        kept_by_pass += speculate(deep, shallow, torch.tensor([[seed]]), 60, 4, generator)[1]
+    checked = sum(min(kept + 1, 4) for kept in kept_by_pass)  # guesses that somebody looked at
+    rate = sum(kept_by_pass) / checked
+    formula = sum(rate**i for i in range(4 + 1))
+    found = 1 + sum(kept_by_pass) / len(kept_by_pass)
+    print(f"{layers_left:19} {rate:16.2f} {formula:24.2f} {found:9.2f}")
+    assert 1 < found <= 5 and abs(found / formula - 1) < 0.15
+
+# %% [markdown]
+r"""
+The more of the target's layers the draft has, the more of its guesses are kept, and the formula is close although it
+assumes the same rate everywhere. But a draft with 7 of 8 layers saves hardly any time. What counts is how fast the
+draft is, too.
+
+Take Llama 3.1 70B on eight H100s, which share every pass evenly (we leave out what they send each other), with Llama
+3.1 8B as its draft and 512 tokens of context. A round consists of $k$ steps of the draft, each of which takes 11% of a
+step of the target, and one pass of the target over $k + 1$ tokens.
+
+**Predict.** With $k = 4$, an acceptance rate of 0.8 and one sequence, how many times as fast is that as plain decoding?
+"""
+
+# %%
+guess = None  # times as fast
+
+
+# %%
+def llama_shape(name: str) -> dict[str, float]:
+    """What forward_seconds wants to know of a Llama 3.1 in bfloat16."""
+    layers, width, heads, kv_heads, parameters = (
+        int(FACTS[f"Llama 3.1 {name} {what}"].value)
+        for what in ("layers", "width", "heads", "key and value heads", "parameters")
+    )
+    weights = parameters - vocabulary * width
+    token_bytes = kv_cache_bytes(
+        "grouped-query", layers, heads, width // heads, 1, 1, 2, kv_heads=kv_heads
+    )
+    return {
+        "weights": weights,
+        "weight_bytes": 2 * weights,
+        "layers": layers,
+        "width": width,
+        "token_bytes": token_bytes,
+    }
+
+
+large_model, draft_model = llama_shape("70B"), llama_shape("8B")
+eight_cards = (8 * card[0], 8 * card[1])
+assert draft_model == llama
+
+
+def times_as_fast(rate: float, k: int, batch: int) -> float:
+    """Tokens per second with speculative decoding, relative to those without."""
+    plain = forward_seconds(large_model, batch, 1, 512, *eight_cards)
+    drafting = k * forward_seconds(draft_model, batch, 1, 512, *eight_cards)
+    checking = forward_seconds(large_model, batch, k + 1, 512, *eight_cards)
+    return sum(rate**i for i in range(k + 1)) * plain / (drafting + checking)
+
+
+reconcile(
+    "speculative decoding, one sequence", guess, times_as_fast(0.8, 4, 1), "times as fast"
+)
+steps = [forward_seconds(m, 1, 1, 512, *eight_cards) for m in (draft_model, large_model)]
+assert round(steps[0] / steps[1], 2) == 0.11
+assert round(times_as_fast(0.8, 4, 1), 2) == 2.35
+
+# %%
+batches = [2**i for i in range(10)]
+finding = "Guessing pays while arithmetic is idle, and slows a large batch down"
+plots.show(
+    plots.curves(
+        batches,
+        {},
+        {
+            f"acceptance rate {rate}": [times_as_fast(rate, 4, batch) for batch in batches]
+            for rate in (0.9, 0.8, 0.6)
+        },
+        xlabel="sequences in the batch",
+        ylabel="times as fast as without a draft",
+        title=finding,
+    ),
+    alt=f"{finding}. Three curves, for acceptance rates of 0.9, 0.8 and 0.6, start at 2.9, 2.4 and 1.6 for one "
+    "sequence, stay nearly level up to 64, and then fall to between 0.4 and 0.7 at 512.",
+)
+assert times_as_fast(0.8, 4, 64) > 2 and times_as_fast(0.8, 4, 256) < 1
+
+# %% [markdown]
+r"""
+Up to 64 sequences, the four guesses per sequence cost the target hardly any time, because it's still waiting for its
+weights. With 256, it has to process 1,280 tokens per pass, which is compute-bound, and the guesses that are dropped
+have used up arithmetic for nothing. Batching and speculative decoding compete for the same idle units.
+
+*Try it yourself:* with an acceptance rate of 0.8 and one sequence, which $k$ is best? And with a rate of 0.6?
+
+## 7 · Fewer bytes per weight (optional)
 
 A memory-bound step gets faster if there are fewer bytes to read. During training, a model's weights have to be precise,
 because the updates are small (lecture 10). Afterward, 8 bits may be enough, or even 4. That's quantization again, now
@@ -893,54 +1178,39 @@ converts them on the fly.
 The size of a group matters. A scale is determined by the largest weight of its group, so a single outlier makes the
 steps between codes coarse for all the others. Small groups limit the damage, but each has a scale to store.
 
-### Exercise 13.6 · Quantize in groups (optional) &nbsp; ★★☆ &nbsp; 15 minutes
-
-Write `quantize(w, bits, group)` for a matrix `w` of shape `[rows, columns]`. Each row is cut into groups of `group`
-neighboring weights; `group` divides the number of columns. Return the codes as `int8`, in the shape of `w`, and the
-positive scales in the dtype of `w`, `[rows, columns / group]`. The largest code is $2^{\text{bits} - 1} - 1$, and the scale of a
-group turns its largest magnitude into exactly that code (or its negative, so the code $-2^{\text{bits} - 1}$ isn't
-used). The codes are the integers nearest to weight / scale. (No weight is so close to halfway between two of them that
-rounding the scale or the quotient to the dtype of `w` would matter.) The scale of a group of zeros is 1. `bits` is from 2 to 8. `w` isn't changed.
-
-Also write `dequantize(codes, scales)`, which returns the approximate weights, in the dtype of the scales.
+The next cell is exercise 10.6 in integers: two functions that quantize each row of a matrix in groups of `group`
+neighbors, and convert the codes back. The largest code is $2^{\text{bits} - 1} - 1$, and the scale of a group turns its
+largest magnitude into that code or its negative. (The code $-2^{\text{bits} - 1}$ isn't used.)
 """
 
 
-# %% nbgrader={"grade": false, "grade_id": "quantize", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %%
 def quantize(
     w: Float[Tensor, "rows columns"], bits: int, group: int
 ) -> tuple[Int8[Tensor, "rows columns"], Float[Tensor, "rows groups"]]:
     """Codes and scales, with w ≈ code · scale, where `group` neighbors in a row share a scale."""
-    ### BEGIN SOLUTION
-    largest = 2 ** (bits - 1) - 1
     grouped = rearrange(w, "rows (groups n) -> rows groups n", n=group)
-    scales = grouped.abs().amax(dim=-1) / largest
-    scales = torch.where(scales > 0, scales, 1.0)
+    scales = grouped.abs().amax(dim=-1) / (2 ** (bits - 1) - 1)
+    scales = torch.where(scales > 0, scales, 1.0)  # a group of zeros
     codes = (grouped / scales[:, :, None]).round()
     return rearrange(codes, "rows groups n -> rows (groups n)").to(torch.int8), scales
-    ### END SOLUTION
 
 
 def dequantize(
     codes: Int8[Tensor, "rows columns"], scales: Float[Tensor, "rows groups"]
 ) -> Float[Tensor, "rows columns"]:
     """The weights that codes and scales stand for."""
-    ### BEGIN SOLUTION
-    group = codes.shape[1] // scales.shape[1]
-    return codes * scales.repeat_interleave(group, dim=1)
-    ### END SOLUTION
+    return codes * scales.repeat_interleave(codes.shape[1] // scales.shape[1], dim=1)
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_quantize", "locked": true}
-check("quantize")
+codes, scales = quantize(torch.tensor([[0.3, -1.4, 0.0, 0.0], [2.1, 0.7, 7.0, -3.0]]), 4, 2)
+print(codes.tolist(), scales.tolist())
+assert codes.tolist() == [[2, -7, 0, 0], [7, 2, 7, -3]]
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Make the groups a dimension of their own first: <code>[rows, groups, group]</code>. Then everything happens along the last dimension.</details>
-<details><summary>Hint 2</summary><code>torch.where</code> replaces the scale of a group of zeros before you divide. In <code>dequantize</code>, the shapes tell you how many neighbors share a scale.</details>
-
-**Why it matters.** A group with its own scale is the basic unit of many formats for quantized weights. torchao's 4-bit
-format, which you'll meet below, has groups of 64.
+A group with its own scale is the basic unit of many formats for quantized weights. torchao's 4-bit format, which you'll
+meet below, has groups of 64.
 
 How much larger is the error with large groups? Take a matrix of normally distributed weights in which one weight is an
 outlier, 100 times as large as the standard deviation. We quantize it with one scale for everything, for each row of
@@ -1056,7 +1326,7 @@ The fewer bytes you read, the more it matters.
 
 *Try it yourself:* how large is the error with 3 or 2 bits, in groups of 32?
 
-## 7 · The result: your machine
+## 8 · The result: your machine
 
 The prediction needs four numbers, and we can get all of them without letting the model generate a single token:
 
@@ -1275,7 +1545,7 @@ each speedup which bytes or FLOPs it removes, and in which phase. Then you'll kn
 
 **Intuitions.** The sequences of a batch share the weights, but each has a cache of its own. Long contexts limit how
 many users a card can serve. Quantized weights make decoding faster, but not prefill. And the faster a step gets, the
-more its overhead counts.
+more its overhead counts. Speculative decoding and batching both use the arithmetic that a single sequence leaves idle.
 
 Next: [14 · Capstone: train a small Transformer](../14_capstone/14_capstone.ipynb). You'll plan a whole Transformer,
 then build it, train it, compare it with the plan, and let it generate text with your cache.

@@ -26,11 +26,11 @@ from course_utils.explorers.explorer import ASLEEP
 from . import build, execution, glossary, pyodide
 
 BOOK = ROOT / "book"
-# Beside the lectures; README.md is included by the front page.
+# Copied in addition to the lectures; the front page includes README.md.
 PAGES = ("README.md", "CONTRIBUTING.md", "docs")
 WIDGET = "application/vnd.jupyter.widget-view+json"
 ASLEEP_PAGE = (
-    "This is a picture of the first setting. Its controls need JavaScript, and a page that comes from a server."
+    "This is a picture of the initial settings. Its controls need JavaScript, and a page that comes from a server."
 )
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#:\s]+)\)")
 
@@ -44,15 +44,17 @@ def make_book(
 ) -> Path:
     """Write the site to ``destination``, replacing an older one, and return its front page.
 
-    Takes all lectures of the project unless ``lectures`` names some. Raises BuildError if a cell fails, if Sphinx
-    warns of anything (a broken link, a missing picture, text that it can't read), if other programs disturbed a
-    lecture's measurements, and if ``destination`` contains something else. A ``draft`` takes disturbed measurements,
+    Includes all lectures of the project unless ``lectures`` names some. Raises BuildError if a cell fails, if Sphinx
+    warns about anything (such as a broken link, a missing image, or invalid markup), if other programs disturbed a
+    lecture's measurements, and if ``destination`` contains something else. A ``draft`` accepts disturbed measurements,
     and its pages say so.
     """
     if destination.exists() and any(destination.iterdir()) and not (destination / "searchindex.js").is_file():
-        raise build.BuildError(f"{destination} holds something that is not a book; name an empty folder or a new one")
+        raise build.BuildError(
+            f"{destination} contains something that is not a book; name an empty folder or a new one"
+        )
     with tempfile.TemporaryDirectory() as scratch:
-        # A mirror of the project, so that the links between its pages hold.
+        # A mirror of the project's layout, so that links between its pages work.
         pages, html = Path(scratch, "pages"), Path(scratch, "html")
         shutil.copytree(BOOK, pages)
         for name in PAGES:
@@ -93,7 +95,7 @@ def make_book(
 def page(lecture: source.Lecture, course: Path, *, draft: bool = False) -> NotebookNode:
     """The students' notebook of a lecture in ``course`` with the outputs of the solved lecture.
 
-    Raises BuildError if a cell fails, and if its measurements were disturbed; a ``draft`` says so in the page instead.
+    Raises BuildError if a cell fails, or if its measurements were disturbed; in a ``draft``, the page says so instead.
     """
     solved = execution.executed(lecture, undisturbed=not draft)
     shown: NotebookNode = nbformat.read(build.release(course, lecture.name), as_version=4)
@@ -102,11 +104,11 @@ def page(lecture: source.Lecture, course: Path, *, draft: bool = False) -> Noteb
             cell.outputs = [output for output in ran.outputs if _still(output)]
             for output in cell.outputs:
                 if "course-explorer" in (text := output.get("data", {}).get("text/html", "")):
-                    # The book has the styles once, for all pages, and wakes explorers itself.
+                    # The book has one stylesheet for all pages, and activates explorers itself.
                     text = re.sub(r"<style>.*?</style>", "", text, count=1, flags=re.DOTALL)
                     output.data["text/html"] = _waking(text)
                 elif found := re.fullmatch(r'<svg [^>]*aria-label="([^"]+)".*</svg>', text.strip(), re.DOTALL):
-                    caption = f'<figcaption aria-hidden="true">{found[1]}</figcaption>'  # the label has it already
+                    caption = f'<figcaption aria-hidden="true">{found[1]}</figcaption>'  # screen readers read the label
                     output.data["text/html"] = f'<figure class="course-figure"><div>{text}</div>{caption}</figure>'
                 if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
                     cell.metadata["mystnb"] = {"image": {"alt": alt}}
@@ -114,14 +116,14 @@ def page(lecture: source.Lecture, course: Path, *, draft: bool = False) -> Noteb
     if run.disturbed:
         warning = (
             f"> **A draft.** Other programs used {run.others:.0%} of the processors while this was measured: don't "
-            "believe its times and rates."
+            "trust its times and rates."
         )
         shown.cells.insert(1, nbformat.v4.new_markdown_cell(warning, id="draft"))
     return shown
 
 
 def _measured(runs: list[NotebookNode]) -> str:
-    """Where and when the lectures ran, and how much else the machine had to do."""
+    """A paragraph on where and when the lectures ran, and how busy the machine was with other programs."""
     dates = sorted({run.date for run in runs})
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     most = max(run.others for run in runs)
@@ -133,12 +135,12 @@ def _measured(runs: list[NotebookNode]) -> str:
 
 
 def _waking(explorer: str) -> str:
-    """An explorer's picture, with the book's word on how its controls come to life."""
+    """An explorer's picture, with the book's note on what its controls need."""
     return explorer.replace(ASLEEP, ASLEEP_PAGE)
 
 
 def _enliven(static: Path, progress: Callable[[str], None]) -> None:
-    """Add what makes the explorers live in the reader's page. Without Pyodide they stay pictures."""
+    """Add the files that run explorers in the reader's browser. Without Pyodide, they remain pictures."""
     explorers = ROOT / "course_utils" / "explorers"
     shutil.copyfile(explorers / "explorer.css", static / "explorers" / "explorer.css")
     try:
@@ -151,7 +153,7 @@ def _enliven(static: Path, progress: Callable[[str], None]) -> None:
 
 
 def _lighten(html: Path) -> None:
-    """Leave out the theme's script of icons, 1.6 MB on every page: its styles have the same icons as a font."""
+    """Remove the theme's icon script, 1.6 MB on every page: its stylesheet has the same icons as a font."""
     for path in html.rglob("*.html"):
         text = path.read_text(encoding="utf-8")
         text = re.sub(r"<(?:script|link)\b[^>]*/fontawesome\.js[^>]*>(?:</script>)?", "", text)
@@ -165,7 +167,7 @@ def _still(output: NotebookNode) -> bool:
 
 
 def _inside(path: Path, pages: Path) -> str:
-    """The text of a page; links to parts of the project that aren't in the book become plain text."""
+    """The text of a page, in which links to parts of the project that aren't in the book are plain text."""
 
     def link(found: re.Match[str]) -> str:
         target = path.parent / found[2]

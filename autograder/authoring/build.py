@@ -1,7 +1,7 @@
-"""Build notebooks: instructors' notebooks from sources, in a course directory, and from them, with nbgrader, students'.
+"""Builds notebooks: the instructors' from sources, into a course directory, and the students' from those with nbgrader.
 
-A course directory is nbgrader's: ``source/NN_topic/NN_topic.ipynb`` (with solutions), ``release/`` (without), and,
-once a class is graded there, ``submitted/``, ``autograded/``, ``feedback/`` and the gradebook.
+A course directory has nbgrader's layout: ``source/NN_topic/NN_topic.ipynb`` (with solutions), ``release/`` (without),
+and, once a class is graded there, ``submitted/``, ``autograded/``, ``feedback/`` and the gradebook.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from course_utils.files import replacing
 
 from . import glossary
 
-GLOSSARY = "glossary.md"  # beside the lectures' folders
+GLOSSARY = "glossary.md"  # next to the lectures' folders
 
 CONFIG = '''\
 """nbgrader's configuration of this course directory."""
@@ -32,11 +32,13 @@ CONFIG = '''\
 c = get_config()  # noqa: F821
 
 c.CourseDirectory.course_id = {course_id!r}
+# `nbgrader autograde` interrupts a cell that takes longer, such as an endless loop, and goes on with the next one.
+c.Execute.timeout = 60
 '''
 COURSE_ID = "every-byte-every-flop"
 
 
-# nbgrader sets the last two: checks can't be deleted or edited by accident.
+# nbgrader sets the last two, so that checks can't be deleted or edited by accident.
 _RELEASED = {"nbgrader", "jupyter", "cellView", "tags", "deletable", "editable"}
 
 
@@ -49,9 +51,9 @@ def course_directory(
 ) -> list[source.Lecture]:
     """Write instructor notebooks, nbgrader's configuration and hidden cases into ``folder``.
 
-    Takes all lectures of the project unless ``sources`` names some. Nothing else in the folder is touched, so
-    it's safe to repeat in a course with submissions. ``seed`` draws hidden cases if there are none: 0 isn't secret, and
-    None draws none. ``course_id`` is nbgrader's name of a new class. Raises SourceError for an invalid source.
+    Builds all lectures of the project unless ``sources`` names some. Nothing else in the folder is touched, so it's
+    safe to repeat in a course with submissions. ``seed`` draws hidden cases that are missing: 0 isn't secret, and None
+    draws none. ``course_id`` is nbgrader's name for a new class. Raises SourceError for an invalid source.
     """
     read = [source.read(path) for path in sources or source.lectures(SOLUTIONS)]
     folder.mkdir(parents=True, exist_ok=True)
@@ -71,7 +73,7 @@ def course_directory(
 
 
 def _copy_checks(lecture: source.Lecture, target: Path) -> None:
-    """Put the checks of a class's own lecture where nbgrader hands them out, beside the notebook."""
+    """Put the checks of a class's own lecture next to the notebook, so that nbgrader hands them out with it."""
     folder = checks_of(lecture.path.parent)
     if folder != CHECKS and folder.is_dir():
         target.mkdir(exist_ok=True)
@@ -82,7 +84,7 @@ def _copy_checks(lecture: source.Lecture, target: Path) -> None:
 def draw_hidden(folder: Path, lecture: source.Lecture, seed: int) -> Iterator[str]:
     """Draw a class's missing or outdated hidden cases; yield the exercises' names one by one.
 
-    A seed other than 0 is the class's secret, and what it draws is stored nowhere else.
+    A seed other than 0 is the class's secret, so the cases are stored nowhere else.
     """
     from . import checks  # with PyTorch
 
@@ -100,7 +102,7 @@ def draw_hidden(folder: Path, lecture: source.Lecture, seed: int) -> Iterator[st
 
 
 def require_current(lectures: Iterable[source.Lecture]) -> None:
-    """Raise :class:`BuildError` if a check was made from another reference or another exercise's file than today's."""
+    """Raise :class:`BuildError` if a reference or an exercise's file has changed since its check was made."""
     from . import checks
 
     stale = [
@@ -119,8 +121,8 @@ def require_current(lectures: Iterable[source.Lecture]) -> None:
 def students_checks(progress: Callable[[str], None] = lambda name: None, folder: Path | None = None) -> None:
     """Make the students' checks of exercises whose file or reference has changed; delete those without an exercise.
 
-    ``folder`` has a class's own lectures; ours are made if it's left out. Raises :class:`BuildError` if a class's own
-    exercise has the name of one of ours, by which students' notebooks would find the wrong check.
+    ``folder`` has a class's own lectures; the default is the course's. Raises :class:`BuildError` if a class's own
+    exercise has the same name as one of the course's, because students' notebooks would find the wrong check.
     """
     from . import checks
 
@@ -147,15 +149,15 @@ def students_checks(progress: Callable[[str], None] = lambda name: None, folder:
 
 
 def release(course: Path, name: str) -> Path:
-    """Make the students' notebook of one lecture with nbgrader's own pipeline; return where it is."""
-    from nbgrader.converters import GenerateAssignment  # its import takes longer than all else that most commands do
+    """Make the students' notebook of one lecture with nbgrader's own pipeline, and return its path."""
+    from nbgrader.converters import GenerateAssignment  # takes longer to import than most commands take
     from nbgrader.coursedir import CourseDirectory
     from nbgrader.utils import capture_log
     from traitlets.config import Config
 
     config = Config()
     config.CourseDirectory.root = str(course)
-    # As `nbgrader generate_assignment --no-db`: the gradebook belongs to a class, not to a build.
+    # Like `nbgrader generate_assignment --no-db`: the gradebook belongs to a class, not to a build.
     config.GenerateAssignment.no_database = True
     config.SaveCells.enabled = False
     config.CourseDirectory.assignment_id = name
@@ -169,7 +171,7 @@ def release(course: Path, name: str) -> Path:
         raise BuildError(f"{name}: nbgrader could not make the students' notebook:\n{log}")
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
-        # The release carries what nbgrader needs to grade, how a cell is shown, and nothing else.
+        # Keep only the metadata that nbgrader needs for grading, and how a cell is shown.
         for key in [key for key in cell.metadata if key not in _RELEASED]:
             del cell.metadata[key]
     write_notebook(notebook, path)
@@ -189,8 +191,8 @@ def students_notebooks(
 ) -> list[Path]:
     """Build everything: instructor notebooks in ``course``, students' notebooks and the glossary in ``destination``.
 
-    Takes all lectures of the project unless ``sources`` names some. Raises :class:`BuildError` if a check is older than
-    its exercise.
+    Builds all lectures of the project unless ``sources`` names some. Raises :class:`BuildError` if a check is older
+    than its exercise.
     """
     written = []
     lectures = course_directory(course, sources, seed=None)
@@ -206,7 +208,7 @@ def students_notebooks(
 
 
 def stale(scratch: Path, committed: Path = NOTEBOOKS) -> list[str]:
-    """What in ``committed`` the sources no longer build, or build differently: lectures, or the glossary."""
+    """The lectures (or the glossary) in ``committed`` that the sources no longer build, or build differently."""
     students_notebooks(scratch / "notebooks", scratch)
 
     def pages(folder: Path) -> dict[str, bytes]:

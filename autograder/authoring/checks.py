@@ -1,7 +1,7 @@
 """Makes checks by running the reference, and every known mistake, on the cases in an exercise's file.
 
-Students get the visible cases, in ``course_utils/checks/<name>.check``. A class gets its own
-cases, the edges and inputs drawn from the domains, which only the grader sees.
+Students get the visible cases, in ``course_utils/checks/<name>.check``. A class gets its own hidden cases, which only
+the grader sees: the edge cases, and inputs drawn from the domains.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from course_utils.testing.rubric import Met, Rubric, score
 from .exercise import Given, Program, Promise, Spec, making, read
 from .trying import BRIEF, SECONDS, Trial
 
-# Hypothesis keeps on disk what it knows of Unicode and of our modules: not in whatever folder a command runs in.
+# Hypothesis caches Unicode tables and data about our modules on disk: keep these out of the current folder.
 hypothesis.configuration.set_hypothesis_home_dir(BUILD / "hypothesis")
 
-DRAWN = 40  # hidden cases for each requirement, beside the visible ones and the edges
-SIZE_LIMIT = 64 * 1024  # bytes of what students get for one exercise
-_ROUNDS = 4  # of drawing, where a domain repeats itself
-_RUNS = 20  # of the reference, where what it does varies
-_WIDTH = 8  # standard deviations on each side
+DRAWN = 40  # hidden cases for each requirement, in addition to the visible ones and the edge cases
+SIZE_LIMIT = 64 * 1024  # bytes of one exercise's check for students
+_ROUNDS = 4  # of drawing, if a domain repeats inputs
+_RUNS = 20  # of the reference, if its values vary
+_WIDTH = 8  # of the accepted band, in standard deviations on each side
 
 
 class CheckError(CourseError):
@@ -50,13 +50,13 @@ class CheckError(CourseError):
 
 
 def path_of(lecture_name: str, cells: Cells) -> Path:
-    """Where the file of an exercise is: beside its lecture's source, or else among ours."""
+    """Where the file of an exercise is: next to its lecture's source, or else in the course's own folder."""
     beside = exercises_of(cells.lecture) / f"{cells.name}.py" if cells.lecture else None
     return beside if beside and beside.is_file() else EXERCISES / lecture_name / f"{cells.name}.py"
 
 
 def folder_of(cells: Cells) -> Path:
-    """Where the students' check of an exercise is kept."""
+    """The folder in which the students' check of an exercise is kept."""
     return checks_of(cells.lecture.parent if cells.lecture else SOLUTIONS)
 
 
@@ -66,7 +66,7 @@ def spec_of(lecture_name: str, cells: Cells) -> Spec:
 
 
 def specs(lecture: Lecture) -> list[Spec]:
-    """The exercises' files of a lecture."""
+    """The files of a lecture's exercises, read."""
     return [spec_of(lecture.name, cells) for cells in lecture.exercises]
 
 
@@ -88,7 +88,7 @@ def earned(lecture_name: str, cells: Cells, code: str) -> float:
 def rubric(lecture_name: str, cells: Cells, code: str) -> Rubric:
     """The rubric that a program gets, run in this process, with hidden cases that aren't secret.
 
-    As where submissions are graded, a requirement that fails a visible case needs no other.
+    As in grading, the hidden cases of a requirement that fails a visible one aren't tried.
     """
     spec = spec_of(lecture_name, cells)
     ran = Trial(cells.setup, code)
@@ -112,9 +112,9 @@ def rubric(lecture_name: str, cells: Cells, code: str) -> Rubric:
 
 
 def digest(path: Path, cells: Cells) -> str:
-    """A hash of what a check is made from: the exercise's file without its test programs, and a part of its lecture.
+    """A hash of what a check is made from: the exercise's file without its test programs, and its lecture's cells.
 
-    So adding a wrong answer doesn't regrade any class.
+    Test programs are left out so that adding a wrong answer doesn't regrade any class.
     """
     parts = [making(path.read_text(encoding="utf-8")), cells.setup, cells.solution]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
@@ -126,7 +126,7 @@ def reference(spec: Spec) -> Trial:
 
 
 def trial(spec: Spec, program: Program) -> Trial:
-    """A program beside the reference, loaded."""
+    """A program from the exercise's file, loaded."""
     seconds = BRIEF if program.kind in ("mistake", "wrong") else SECONDS
     return Trial(spec.cells.setup, program.code, seconds=seconds)
 
@@ -139,9 +139,9 @@ def expected(spec: Spec, promise: Promise, cases: Iterable[Given], by: Trial | N
         value = found["value"]
         where = f"{spec.path}: {promise.text!r}, {case.says or case.args!r:.300}"
         if isinstance(value, Raised) and (value.not_begun or value.kind in ("OutOfTime", "NameError")):
-            raise CheckError(f"{where}: the reference ends with {value}\n  → mend it, or the probe")
+            raise CheckError(f"{where}: the reference stops with {value}\n  → fix it, or the probe")
         if odd := first_opaque(value):
-            raise CheckError(f"{where}: the value holds {odd}\n  → return plain data from a probe")
+            raise CheckError(f"{where}: the value contains {odd}\n  → return plain data from a probe")
         if isinstance(value, dict) and not isinstance(value, Raised):
             found["value"] = value | promise.bounds
         if promise.band:
@@ -180,7 +180,7 @@ def visible_check(spec: Spec) -> Check:
         requirements.append(_requirement(spec, promise, cases))
     check = _check(spec, requirements, tuple(program.note for program in spec.mistakes))
     if (size := len(check.pack())) > SIZE_LIMIT:
-        raise CheckError(f"{spec.path}: students would get {size:,} bytes, at most {SIZE_LIMIT:,} are allowed\n"
+        raise CheckError(f"{spec.path}: the students' check has {size:,} bytes, but the limit is {SIZE_LIMIT:,}\n"
                          "  → make the visible cases smaller")  # fmt: skip
     return check
 
@@ -189,12 +189,12 @@ def _check(spec: Spec, requirements: list[Requirement], mistakes: tuple[str, ...
     """A check of these requirements. Raises :class:`CheckError` if the reference never returns anything."""
     values = [case.expected["value"] for requirement in requirements for case in requirement.cases]
     if values and all(isinstance(value, Raised) for value in values):
-        raise CheckError(f"{spec.path}: the reference raises an error in every case ({values[0]})\n  → mend it")
+        raise CheckError(f"{spec.path}: the reference raises an error in every case ({values[0]})\n  → fix it")
     return Check(spec.cells.name, tuple(requirements), mistakes, digest(spec.path, spec.cells))
 
 
 def _storable(does: Outcome) -> Outcome:
-    """A mistake's outcome, without the line of an error, which would be a line of our program."""
+    """A mistake's outcome, without an error's line of code, which would be from our program."""
     value = does["value"]
     if not isinstance(value, Raised):
         return does
@@ -211,12 +211,19 @@ def _requirement(spec: Spec, promise: Promise, cases: Iterable[Case]) -> Require
         want = {part: short if held is value else held for part, held in case.expected.items()}
         kept.append(Case(case.args, case.kwargs, want, case.says, case.mistakes))
     return Requirement(
-        promise.text, promise.points, target, promise.probe, promise.comparison, promise.hint, tuple(kept)
+        promise.text,
+        promise.points,
+        target,
+        promise.probe,
+        promise.comparison,
+        promise.hint,
+        tuple(kept),
+        promise.summary,
     )
 
 
 def hidden_check(spec: Spec, seed: int, drawn: int = DRAWN) -> Check:
-    """The cases of a class: the edges, and what ``seed`` draws from each domain, except those that students have."""
+    """The hidden cases of a class: edge cases, and what ``seed`` draws from each domain, without the visible ones."""
     right = reference(spec)
     requirements = []
     for promise in spec.promises:
@@ -228,7 +235,7 @@ def hidden_check(spec: Spec, seed: int, drawn: int = DRAWN) -> Check:
 
 
 def hidden(spec: Spec, seed: int = 0) -> bytes:
-    """The cases that ``seed`` draws, packed. They're stored in build/, so use this only with the tests' seeds."""
+    """The hidden cases that ``seed`` draws, packed. They're stored in build/, so never use this with a secret seed."""
     path = BUILD / "hidden" / f"{spec.cells.name}-{digest(spec.path, spec.cells)}-{seed}.check"
     if not path.is_file():
         content = hidden_check(spec, seed).pack()
@@ -239,7 +246,7 @@ def hidden(spec: Spec, seed: int = 0) -> bytes:
 
 
 def without_twins(cases: Iterable[Given], known: Iterable[Given] = ()) -> list[Given]:
-    """The cases, each once, except the known ones."""
+    """The cases without duplicates and without the known ones."""
     seen = {_digest(case) for case in known}
     return [case for case in cases if not ((digest := _digest(case)) in seen or seen.add(digest))]  # type: ignore[func-returns-value]
 
@@ -272,12 +279,12 @@ def draw(promise: Promise, count: int, seed: int) -> list[Given]:
 
 
 def stale(path: Path, cells: Cells) -> bool:
-    """Whether the students' check was made from something else than the exercise's file at ``path`` and these cells."""
+    """Whether the exercise's file at ``path`` or these cells have changed since the students' check was made."""
     return made_from(folder_of(cells) / f"{cells.name}.check") != digest(path, cells)
 
 
 def write(folder: Path, check: Check) -> Path:
-    """Write a check unless the existing one is equivalent: another machine may round the last digit differently."""
+    """Write a check, unless the existing one differs only in rounding, as when it was made on another machine."""
     path = folder / f"{check.name}.check"
     if not (path.is_file() and current(path, check)):
         folder.mkdir(parents=True, exist_ok=True)
@@ -297,7 +304,9 @@ def current(path: Path, check: Check) -> bool:
 
 def _same_checks(a: Check, b: Check) -> bool:
     def about(check: Check) -> list[Any]:
-        rows = [[r.text, r.points, r.target, r.probe, vars(r.comparison), r.hint] for r in check.requirements]
+        rows = [
+            [r.text, r.points, r.target, r.probe, r.summary, vars(r.comparison), r.hint] for r in check.requirements
+        ]
         cases = [[(c.args, c.kwargs, c.says, sorted(c.mistakes)) for c in r.cases] for r in check.requirements]
         return [check.name, check.mistakes, check.made_from, rows, cases]
 

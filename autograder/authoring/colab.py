@@ -1,7 +1,7 @@
 """Lectures for Google Colab, and a page with a badge for each: the content of the branch ``colab``.
 
-Colab opens one notebook and nothing else, on a machine that has PyTorch but not this course. So each lecture gets a
-cell that fetches the course from GitHub, at one commit, and installs whatever Colab lacks.
+Colab opens just one notebook, on a machine that has PyTorch but not this course. So each lecture gets a cell that
+fetches the course from GitHub, at one commit, and installs whatever Colab lacks.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def make_colab(
     sources: Iterable[Path] = (),
     progress: Callable[[str], None] = lambda name: None,
 ) -> Path:
-    """Write lectures for Colab and the page that lists them into ``folder``; return the page.
+    """Write lectures for Colab and the page that lists them into ``folder``; return the page's path.
 
-    ``repository`` is OWNER/NAME on GitHub. The first cell fetches the course from ``archive``, the URL of a zip; if
-    it's left out, from GitHub's zip of ``commit``, by default the one that is checked out here. Takes all lectures
+    ``repository`` is OWNER/NAME on GitHub. The first cell fetches the course from ``archive``, the URL of a zip, or, by
+    default, from GitHub's zip of ``commit``, which defaults to the one that is checked out here. Includes all lectures
     unless ``sources`` names some. Raises :class:`CourseError` without a repository or a commit.
     """
     if not _REPOSITORY.fullmatch(repository):
@@ -64,7 +64,7 @@ def make_colab(
 
 
 def address(repository: str, lecture: str) -> str:
-    """Where Colab opens a lecture."""
+    """The URL at which Colab opens a lecture."""
     return f"https://colab.research.google.com/github/{repository}/blob/{BRANCH}/notebooks/{lecture}/{lecture}.ipynb"
 
 
@@ -89,7 +89,7 @@ def _for_colab(notebook: NotebookNode, lecture: str, repository: str, archive: s
 
 
 def first_cells(lecture: str, archive: str) -> list[NotebookNode]:
-    """The cells that a lecture on Colab begins with: what is different there, and the one that fetches the course."""
+    """The cells that a lecture on Colab begins with: a note on what is different there, and the set-up."""
     code = "\n\n".join(
         [
             "# @title Run this cell first",
@@ -104,17 +104,17 @@ def first_cells(lecture: str, archive: str) -> list[NotebookNode]:
     ]
 
 
-# This function's source becomes a cell. Where the course is installed, as on the machine that grades, it does nothing.
-# It uses nothing that graders ask a person to look at; course_utils/colab.py does the rest.
+# This function's source becomes a cell. If the course is installed, as on the grading machine, it does nothing. It must
+# use nothing that makes the grader ask for a review; course_utils/colab.py does the rest.
 def fetch_course(archive: str, lecture: str) -> None:
-    """Fetch the course and work in the lecture's folder. PyTorch stays as it is."""
+    """Fetch the course and work in the lecture's folder. Colab's PyTorch isn't changed."""
     import io
     import runpy
     import urllib.request
     import zipfile
 
     class SetupStopped(Exception):
-        def _render_traceback_(self) -> list[str]:  # IPython shows this in place of a traceback
+        def _render_traceback_(self) -> list[str]:  # IPython shows this instead of a traceback
             return [f"Set-up stopped: {self}; run this cell again."]
 
     try:
@@ -148,14 +148,14 @@ MISSING = (
 )
 _NOTE = """\
 > **You're on Google Colab.** First choose *File ▸ Save a copy in Drive*, or your answers are lost with this tab. Then
-> run the next cell: it fetches the course and leaves Colab's PyTorch as it is. {missing}
+> run the next cell: it fetches the course without changing Colab's PyTorch. {missing}
 > Your guesses and the panel of finished exercises last only as long as the session.
 > To hand in, choose *File ▸ Download ▸ Download .ipynb* and name the file `{lecture}.ipynb`.
 """
 _PAGE = """\
 # Every Byte, Every FLOP in a browser
 
-`course colab` writes this branch; [the course itself](https://github.com/{repository}) is on another.
+`course colab` builds this branch; [the course itself](https://github.com/{repository}) is on another one.
 Each badge opens a lecture on Google Colab, where nothing has to be installed. {missing}
 
 | lecture | the question | |

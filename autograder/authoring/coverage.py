@@ -1,4 +1,4 @@
-"""What the lectures cover: turn the tags of their cells into docs/coverage.md."""
+"""What the lectures cover: turns the tags of their cells into docs/coverage.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from autograder.grading.source import Lecture, Proof
 
-KINDS = {"item": "items", "error": "errors"}  # the tag's word, and its table in items.toml
+KINDS = {"item": "items", "error": "errors"}  # a tag's prefix, and its table in items.toml
 EDITIONS = {  # of the original lecture
     2025: "https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py",
     2026: "https://github.com/stanford-cs336/lectures/blob/main/lecture_02.py",
@@ -38,14 +38,14 @@ def wanted(path: Path) -> Items:
 
 
 def problems(items: Items, lectures: Iterable[Lecture]) -> list[str]:
-    """Items and errors without a tagged cell, and unknown tags; empty if all is well."""
+    """Messages about items and errors without a tagged cell, and about unknown tags; empty if there are none."""
     found = []
     seen = {(proof.kind, proof.number): (lecture, proof) for lecture in lectures for proof in lecture.proofs}
     for kind, claims in items.items():
         for number, claim in claims.items():
             if (kind, number) not in seen:
                 found.append(
-                    f"{kind} {number} ({claim.what}) is shown nowhere: tag the cell that proves it {kind}-{number}"
+                    f"no cell proves {kind} {number} ({claim.what}): tag the one that does with {kind}-{number}"
                 )
     for (kind, number), (lecture, proof) in seen.items():
         if number not in items[kind]:
@@ -60,9 +60,9 @@ def page(items: Items, lectures: Iterable[Lecture]) -> str:
     lines = [
         "# What the course covers, and where it is proved",
         "",
-        "Made by `course coverage` from the tags of the lectures' cells; the list itself is `solutions/items.toml`.",
-        "Every cell named here holds an assert, and `tests/course/test_notebooks.py` runs it again with its lecture.",
-        "The exercises are those of the same section, each with the file that says what its answers must do.",
+        "`course coverage` makes this page from the tags of the lectures' cells and `solutions/items.toml`.",
+        "Every cell named here contains an assert, and `tests/course/test_notebooks.py` runs it with its lecture.",
+        "The exercises are those of the same section, each linked to the file that defines its requirements.",
         "",
         "The lecture is lecture 2 of Stanford's CS336, *PyTorch, resource accounting*, which has two editions:",
         f"{editions}. A ✓ means that the edition has the item, or makes the error or a part of it. Rows without ✓ come",
@@ -74,7 +74,7 @@ def page(items: Items, lectures: Iterable[Lecture]) -> str:
             "",
             f"## {title}",
             "",
-            f"| {kind} | what | {' | '.join(map(str, EDITIONS))} | where it is proved | exercises beside it |",
+            f"| {kind} | what | {' | '.join(map(str, EDITIONS))} | where it is proved | exercises in that section |",
             f"|---|---|{':-:|' * len(EDITIONS)}---|---|",
         ]
         for number, claim in claims.items():

@@ -1,9 +1,9 @@
 """Runs a lecture with its solutions, and keeps the outputs until something they depend on changes.
 
-The web book prints these outputs, and the tests compare a second run with them. An executed notebook is stored in
-``build/executed/``. Its name contains a hash of the lecture, the helpers, the installed packages, Python, the machine,
-and the environment variables that lectures read, so an outdated one is never used. Delete the folder to run everything
-again.
+The web book shows these outputs, and the tests compare a second run with them. An executed notebook is stored in
+``build/executed/``. Its name contains a hash of the lecture, the helper code, the installed packages, Python, the
+machine, and the environment variables that lectures read, so an outdated one is never used. Delete the folder to run
+everything again.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from course_utils.progress import FILE_VARIABLE
 from . import build
 
 KEPT = BUILD / "executed"
-_VERSIONS = 2  # of a lecture that are kept; one is usual, another comes from `COURSE_PRESET=small`
-DISTURBED = 0.1  # of the processors' time: if other programs use more while a lecture measures, its timings are wrong
-_SOCKET_PATH = 80  # characters that leave room for a socket's name; 104 are allowed on macOS, 108 on Linux
-_SECONDS = 900  # for a cell: at its full size the capstone trains for minutes
+_VERSIONS = 2  # versions of a lecture to keep, such as the usual one and one with `COURSE_PRESET=small`
+DISTURBED = 0.1  # if other programs use more than this share of processor time, a lecture's timings are wrong
+_SOCKET_PATH = 80  # characters, which leave room for a socket's name: macOS allows 104, Linux 108
+_SECONDS = 900  # for one cell: at full size, the capstone trains for minutes
 _READ = ("COURSE_PRESET", "COURSE_DEVICE", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-# Whatever a lecture imports from here, and whatever starts its kernel.
+# The code that lectures import, and the code that starts their kernels.
 _CODE = ("course_utils", "autograder/authoring/execution.py", "autograder/authoring/kernel.py", "autograder/inside")
 
 
 def executed(lecture: Lecture, *, undisturbed: bool = False) -> NotebookNode:
     """The instructor's notebook of a lecture with the outputs of a run from top to bottom.
 
-    Its metadata say under ``run`` where and when that was, how busy ``others`` kept the processors meanwhile, and
-    whether that ``disturbed`` the timings that it shows.
+    Its metadata has under ``run`` where and when it ran, the share of processor time that ``others`` used meanwhile,
+    and whether that ``disturbed`` its timings.
 
-    Runs the lecture if there's no such run yet; with ``undisturbed`` also if that one was disturbed. Processes that
-    ask for the same lecture wait for the first one (on Windows each runs it itself). Raises BuildError if a cell fails,
-    and then nothing is stored; and if the run had to be undisturbed and was not.
+    Runs the lecture if there's no stored run, or, with ``undisturbed``, if that one was disturbed. Processes that ask
+    for the same lecture wait for the first one (on Windows, each runs it itself). Raises BuildError if a cell fails, in
+    which case nothing is stored, or if ``undisturbed`` was requested but the run was disturbed.
     """
     path = KEPT / f"{lecture.name}.{_key(lecture)}.ipynb"
     KEPT.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def executed(lecture: Lecture, *, undisturbed: bool = False) -> NotebookNode:
     if undisturbed and found.metadata.run.disturbed:
         raise build.BuildError(
             f"{lecture.name}: other programs used {found.metadata.run.others:.0%} of the processors while it was "
-            f"measured, and at most {DISTURBED:.0%} leaves its timings alone. Close them and run the command again: "
+            f"measured, and more than {DISTURBED:.0%} distorts its timings. Close them and run the command again: "
             "lectures that were not disturbed are not measured again. To look at the pages, make a draft (--draft)."
         )
     return found
@@ -79,7 +79,7 @@ def executed(lecture: Lecture, *, undisturbed: bool = False) -> NotebookNode:
 def _run(lecture: Lecture) -> NotebookNode:
     notebook = copy.deepcopy(lecture.notebook)
     with tempfile.TemporaryDirectory() as scratch, warm_kernels():
-        path = notebook_path(Path(scratch), lecture.name)  # in a folder of its own, as a reader runs it
+        path = notebook_path(Path(scratch), lecture.name)  # in a separate folder, as for a reader
         path.parent.mkdir()
         build.write_notebook(notebook, path)
         before = _processors()
@@ -101,15 +101,15 @@ def run_cells(
 ) -> None:
     """Run a notebook's cells in a new kernel, and put their outputs into the notebook.
 
-    The kernel works in ``folder``; a cell may take ``seconds``; ``settings`` are further settings of NotebookClient.
-    Raises what NotebookClient raises, CellExecutionError above all.
+    The kernel works in ``folder``; a cell may take ``seconds``; ``settings`` are passed on to NotebookClient. Raises
+    what NotebookClient raises, most often CellExecutionError.
     """
-    quiet = ["--log-level=ERROR"]  # the kernel warns of its own sockets
+    quiet = ["--log-level=ERROR"]  # the kernel logs warnings about its own sockets
     resources = {"metadata": {"path": folder}}
     client = NotebookClient(notebook, timeout=seconds, extra_arguments=quiet, resources=resources, **settings)
     with tempfile.TemporaryDirectory(prefix="kernel-") as sockets:
-        # By default five ports are found free, and let go until the kernel opens them a second later. Where many
-        # kernels start at the same time, another process may have taken one by then, and the kernel never answers.
+        # By default, jupyter_client picks five free ports, which the kernel opens a second later. If many kernels start
+        # at the same time, another process may have taken one by then, and the kernel never answers.
         if sys.platform != "win32" and len(sockets) < _SOCKET_PATH:
             manager = client.create_kernel_manager()
             manager.transport, manager.ip = "ipc", f"{sockets}/socket"
@@ -128,9 +128,9 @@ def _require_full_points(lecture: Lecture, notebook: NotebookNode) -> None:
 
 
 def _processors() -> tuple[float, float]:
-    """Seconds of all processors since the machine started, and how many of them neither idle nor ours."""
+    """Processor seconds since the machine started, in all, and those spent on other programs than ours."""
     times = psutil.cpu_times()._asdict()
-    in_all = sum(seconds for name, seconds in times.items() if not name.startswith("guest"))  # these are in user
+    in_all = sum(seconds for name, seconds in times.items() if not name.startswith("guest"))  # included in "user"
     ours = 0.0
     for process in (here := psutil.Process(), *here.children(recursive=True)):
         with contextlib.suppress(psutil.Error):  # it has just ended
@@ -143,7 +143,7 @@ def _processors() -> tuple[float, float]:
 
 @contextlib.contextmanager
 def warm_kernels() -> Iterator[None]:
-    """In this context, this process's kernels start warm (`autograder.authoring.kernel`) if the system allows it."""
+    """A context in which this process's kernels start warm (`autograder.authoring.kernel`) if the system allows it."""
     factory = KernelProvisionerFactory.instance()
     before = factory.default_provisioner_name
     if sys.platform == "linux":
@@ -174,7 +174,7 @@ def _hash(content: bytes) -> str:
 
 
 def _processor() -> str:
-    """The processor's name. On another one, a library may choose other instructions, which round differently."""
+    """The processor's name: on another one, a library may choose other instructions, which round differently."""
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         return next((line for line in lines if line.startswith("model name")), platform.processor())
@@ -183,7 +183,7 @@ def _processor() -> str:
 
 @contextlib.contextmanager
 def _one_at_a_time(path: Path) -> Iterator[None]:
-    """Wait until no other process holds this lock. The lock ends with the process, however that ends."""
+    """Hold this lock, after waiting for other processes. The lock ends with the process, however that ends."""
     with path.open("w") as file:
         with contextlib.suppress(ImportError):  # Windows has no fcntl
             import fcntl

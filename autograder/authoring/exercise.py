@@ -1,4 +1,4 @@
-"""An exercise's own file, ``solutions/exercises/NN_topic/<name>.py``, from which its check is made.
+"""Reads an exercise's file, ``solutions/exercises/NN_topic/<name>.py``, from which its check is made.
 
 The file begins with Python code that lists what the statement promises, one requirement per promise::
 
@@ -33,10 +33,10 @@ that aren't edits follow as cells::
     # %% equivalent: x.numel() * 4 → 4 * x.numel()
     # why: a product does not depend on the order
 
-A mistake or a ``wrong`` program that fails no visible case says why below its title, in a line ``# unseen: …``.
+A mistake or a ``wrong`` program that passes all visible cases explains why below its title, in a line ``# unseen: …``.
 A ``wrong`` program has no sentence; if its title ends in ``(from the statement)``, it was written by somebody who had
 read only the statement. ``equivalent`` names a mutant of the reference (:mod:`autograder.authoring.mutants`) that
-behaves like the reference on everything the statement allows.
+behaves like the reference on everything that the statement allows.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from course_utils.testing.comparing import BETWEEN, Comparison
 
 FROM_THE_STATEMENT = "(from the statement)"
 _CELL = re.compile(r"^# %% (\w+): (.+)$", re.MULTILINE)
-_MARKS = re.compile(r"^ *### (?:BEGIN|END) SOLUTION\n?", re.MULTILINE)  # no student's answer has them
+_MARKS = re.compile(r"^ *### (?:BEGIN|END) SOLUTION\n?", re.MULTILINE)  # students' answers don't have them
 _NOTE = {"mistake": "says", "equivalent": "why"}
 _KINDS = ("mistake", "wrong", "right", "equivalent")
 
@@ -72,7 +72,7 @@ class ExerciseError(CourseError):
 
 @dataclass(frozen=True)
 class Given:
-    """One input. ``says`` is the call in words, for a probe whose arguments would mean nothing to a student."""
+    """One input. ``says`` describes the call, for a probe whose arguments would mean nothing to a student."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -99,14 +99,15 @@ class Promise:
     hint: str
     bounds: dict[str, Any]
     band: tuple[str, ...]
+    summary: str = ""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program beside the reference: ``kind`` is mistake, wrong, right or equivalent.
+    """A program other than the reference: ``kind`` is mistake, wrong, right or equivalent.
 
     ``note``: the sentence of a mistake, or why a mutant is equivalent. ``unseen``: why no visible case rejects it.
-    ``edits`` made it from the reference, if any did.
+    ``edits``: how it was made from the reference, or empty if it was written as a whole.
     """
 
     kind: str
@@ -120,7 +121,7 @@ class Program:
 
 @dataclass
 class Exercise:
-    """What an exercise's file builds. ``hint``: the advice if nothing better is known."""
+    """What an exercise's file builds. ``hint``: the advice for a failure that has no better one."""
 
     hint: str
     promises: list[Promise] = field(default_factory=list)
@@ -135,6 +136,7 @@ class Exercise:
         domain: SearchStrategy[Given] | None = None,
         edges: Mapping[str, Given] | None = None,
         probe: Callable[..., Any] | None = None,
+        summary: Callable[..., Any] | None = None,
         tolerance: float | None = None,
         parts: Sequence[str] = ("value", "mutated"),
         rules: Mapping[str, float | str] | None = None,
@@ -144,21 +146,25 @@ class Exercise:
     ) -> None:
         """Add a promise of the statement, in the statement's own words.
 
-        ``visible``: the cases that students have. ``edges``: one for each rare situation that the statement includes,
-        by name, because random draws rarely find those. ``domain``: a Hypothesis strategy for everything the statement
-        allows. ``probe``: a function in this file whose first parameter is the notebook's names; without one, the
-        student's function is called. ``tolerance``, ``parts`` and ``rules`` are those of
-        :class:`course_utils.testing.comparing.Comparison`. ``bounds``: for a key of a probe's dict, the pair (low,
-        high) that the statement allows, instead of the reference's value. ``band``: keys whose values vary from run to
-        run; they must be within eight standard deviations over twenty runs of the reference.
+        ``visible``: the cases that students have. ``edges``: one case for each rare situation that the statement
+        includes, by name, because random draws rarely find those. ``domain``: a Hypothesis strategy for everything that
+        the statement allows. ``probe``: a function in this file whose first parameter has the notebook's names; without
+        one, the student's function is called. ``summary``: a function in this file that is called with the probe's
+        result and the arguments, and whose own result is compared. A probe runs in the student's process, where its
+        result can be forged; a summary is computed by the judge, from numbers that are hard to forge. ``tolerance``,
+        ``parts`` and ``rules`` are those of :class:`course_utils.testing.comparing.Comparison`. ``bounds``: for a key
+        of a probe's dict, the pair (low, high) that the statement allows, instead of the reference's value. ``band``:
+        keys whose values vary from run to run; they must be within eight standard deviations of the mean over twenty
+        runs of the reference.
         """
         rules = dict(rules or {}) | dict.fromkeys([*(bounds or {}), *band], BETWEEN)
-        rules = dict(sorted(rules.items()))  # a set has another order in each process
+        rules = dict(sorted(rules.items()))  # a set's order differs between processes
         self.promises.append(
             Promise(
                 text, points, tuple(visible), dict(edges or {}), domain,
-                probe.__name__ if probe else "", _source(probe) if probe else "",
+                probe.__name__ if probe else "", _source(probe, *([summary] if summary else [])) if probe else "",
                 Comparison(tolerance, tuple(parts), rules), hint or self.hint, dict(bounds or {}), tuple(band),
+                summary.__name__ if summary else "",
             )
         )  # fmt: skip
 
@@ -172,7 +178,7 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Spec:
-    """An exercise's file as read, along with its cells in the lecture."""
+    """An exercise's file, read, along with its cells in the lecture."""
 
     path: Path
     cells: Cells
@@ -191,7 +197,7 @@ class Spec:
 
     @property
     def points(self) -> float:
-        """What the exercise is worth."""
+        """The exercise's total points."""
         return sum(promise.points for promise in self.promises)
 
 
@@ -200,15 +206,15 @@ def edited(reference: str, edits: Sequence[str]) -> str:
     for edit in edits:
         old, arrow, new = (part.strip() for part in edit.partition("→"))
         if not arrow or not old:
-            raise ValueError(f"{edit!r} is no edit: write `old → new`")
+            raise ValueError(f"{edit!r} is not an edit: write `old → new`")
         if (count := reference.count(old)) != 1:
-            raise ValueError(f"`{old}` is {count} times in the reference, and an edit has to match once")
+            raise ValueError(f"`{old}` occurs {count} times in the reference, and an edit has to match once")
         reference = reference.replace(old, new)
     return reference
 
 
 def making(text: str) -> str:
-    """An exercise's file without its wrong, right and equivalent programs, which don't affect students' checks."""
+    """The text of an exercise's file without its wrong, right and equivalent programs, which don't affect its check."""
     heads = list(_CELL.finditer(text))
     ends = [*(head.start() for head in heads), len(text)][1:]
     kept = [
@@ -220,7 +226,7 @@ def making(text: str) -> str:
 def read(path: Path, cells: Cells) -> Spec:
     """Read an exercise's file. Raises :class:`ExerciseError` if it's missing or malformed."""
     if not path.is_file():
-        raise ExerciseError(f"{path}: this exercise has no file\n  → CONTRIBUTING.md has one to begin from")
+        raise ExerciseError(f"{path}: this exercise has no file\n  → CONTRIBUTING.md has one to start from")
     text = path.read_text(encoding="utf-8")
     heads = list(_CELL.finditer(text))
     names: dict[str, Any] = {"__name__": f"check of {cells.name}", "__file__": str(path)}
@@ -249,7 +255,7 @@ def read(path: Path, cells: Cells) -> Spec:
 def _program(path: Path, head: re.Match[str], body: str, line: int) -> Program:
     kind, title = head.group(1), head.group(2).strip()
     if kind not in _KINDS:
-        raise ExerciseError(f"{path}:{line}: {kind!r} is no kind of program\n  → use {', '.join(_KINDS)}")
+        raise ExerciseError(f"{path}:{line}: {kind!r} is not a kind of program\n  → use {', '.join(_KINDS)}")
     notes: dict[str, str] = {}
     body = body.strip("\n")
     while match := re.match(r"# (says|why|unseen): (.+)\n?", body):
@@ -263,12 +269,12 @@ def _program(path: Path, head: re.Match[str], body: str, line: int) -> Program:
     return Program(kind, title, body.strip("\n"), notes.get(wanted or "", ""), notes.get("unseen", ""), (), line)
 
 
-def _source(probe: Callable[..., Any]) -> str:
-    """A probe's source, with the source of those functions in its file that it uses."""
+def _source(probe: Callable[..., Any], *others: Callable[..., Any]) -> str:
+    """The source of a probe and other functions, with the source of the functions in their file that they use."""
     found: dict[str, str] = {}
 
     def add(function: Callable[..., Any]) -> None:
-        found[function.__name__] = ""  # before those that it uses: they may use it
+        found[function.__name__] = ""  # before recursing, since functions may use each other
         for name in sorted(_outside_names(function.__code__)):
             used = function.__globals__.get(name)
             if not inspect.isfunction(used) or used.__globals__ is not probe.__globals__:
@@ -279,23 +285,24 @@ def _source(probe: Callable[..., Any]) -> str:
 
     if probe.__code__.co_argcount < 1:
         raise TypeError(f"probe {probe.__name__} has no first parameter `student`")
-    add(probe)
+    for function in (probe, *others):
+        add(function)
     return "\n\n".join(found.values())
 
 
 def _remember(path: Path, text: str) -> None:
-    # So that inspect finds the source of probes, also where the file has changed since it was read before.
+    # So that inspect finds the source of probes, even if the file was changed and read again.
     import linecache
 
     linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
 
 
 def _outside_names(code: types.CodeType) -> frozenset[str]:
-    """The names that a function, or one nested in it, takes from outside, except built-in names."""
+    """The names that a function, or one nested in it, takes from its surroundings, except built-in names."""
     names = {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     names |= set(code.co_freevars)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            # A name that is free in the nested function may be a local variable of this one.
+            # A free variable of the nested function may be local to this one.
             names |= _outside_names(constant) - set(code.co_varnames) - set(code.co_cellvars)
     return frozenset(name for name in names if not hasattr(builtins, name))

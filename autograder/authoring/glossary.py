@@ -1,6 +1,6 @@
 """The glossary: every term that a lecture defines, with the defining sentence and a link to it.
 
-In a lecture's text, bold marks a term where it's defined (``The **stride** of a dimension is …``) and run-in
+In a lecture's text, bold marks terms where they're defined (``The **stride** of a dimension is …``), and run-in
 headings (``**Predict.** …``), which end in a punctuation mark.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from autograder.grading.source import Lecture
 
 _BOLD = re.compile(r"\*\*([^*]+)\*\*")
-_HEADING = re.compile(r"[.?!:…]$")  # of a paragraph: "Predict.", "Trap: not every parameter multiplies."
+_HEADING = re.compile(r"[.?!:…]$")  # "Predict.", "Trap: not every parameter multiplies."
 _END = r"""(?:(?<=[.?!])|(?<=[.?!][)”"])|(?<=[.?!]\*\*))(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)"""
 _SENTENCE = re.compile(_END + r"""\s+(?=[A-Z0-9“"(*$`\\])""")
 _MARKER = re.compile(r"^\s*(?:>\s*|[-*] +|\d+\. +)*")
@@ -24,8 +24,8 @@ _STARTS = re.compile(r"^\s*(?:[-*] |\d+\. )")
 class Definition:
     """A term, the sentence that defines it, and its place: a lecture and the heading of a section.
 
-    JupyterLab, GitHub and the web book make different links from an exercise's heading, which has stars and minutes. So
-    a definition in an exercise is linked to the section.
+    A definition in an exercise is linked to the section, because JupyterLab, GitHub and the web book make different
+    anchors from an exercise's heading, with its stars and minutes.
     """
 
     term: str
@@ -35,7 +35,7 @@ class Definition:
 
 
 def definitions(lecture: Lecture) -> Iterator[Definition]:
-    """The terms that a lecture defines, in their order."""
+    """The terms that a lecture defines, in order."""
     section = ""
     for cell in lecture.notebook.cells:
         if cell.cell_type != "markdown":
@@ -64,20 +64,18 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def problems(lectures: Iterable[Lecture]) -> list[str]:
-    """Terms that are defined twice; empty if all is well."""
+    """Messages about terms that are defined twice; empty if there are none."""
     found, seen = [], dict[str, str]()
     for lecture in lectures:
         for definition in definitions(lecture):
             if (term := key(definition.term)) in seen:
-                found.append(
-                    f"{lecture.path.name} defines {definition.term} (in bold), and {seen[term]} does so already"
-                )
+                found.append(f"{lecture.path.name} defines {definition.term} (in bold), but {seen[term]} already does")
             seen.setdefault(term, lecture.path.name)
     return found
 
 
 def page(lectures: Iterable[Lecture]) -> str:
-    """glossary.md as text, with links that work beside the lectures' folders."""
+    """glossary.md as text, with links relative to the lectures' folders."""
     lines = [
         "# Glossary",
         "",

@@ -1,12 +1,12 @@
-"""Jupyter kernels that start warm: forks of a process in which PyTorch is already imported. Linux.
+"""Jupyter kernels that start warm: forks of a process that has already imported PyTorch. Linux only.
 
-    JUPYTER_DEFAULT_PROVISIONER_NAME=warm python -m pytest --nbval --nbval-current-env build/source
+    JUPYTER_DEFAULT_PROVISIONER_NAME=warm python -m pytest --nbval --nbval-current-env build/source/02_dtypes
 
 The name is an entry point of the package, so everything that starts kernels through jupyter_client can use it: nbval,
-nbclient, nbgrader, JupyterLab. The first kernel starts a server, which only imports what lectures use; each
-kernel is a fork of it. Each environment has its own server, because imports read variables such as
-``OMP_NUM_THREADS``. If forking isn't safe (macOS) or possible (Windows), or the kernel isn't this environment's
-Python, the stock kernel starts and a warning says why.
+nbclient, nbgrader, JupyterLab. The first kernel starts a server, which only imports the lectures' libraries; each
+kernel is a fork of it. Each set of environment variables has its own server, because imports read variables such as
+``OMP_NUM_THREADS``. If forking isn't safe (macOS) or possible (Windows), or the kernel isn't this environment's Python,
+the kernel starts in the usual way and a warning says why.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 _NUMBER = struct.Struct("<i")
-_MESSAGE = 2**20  # bytes of a request, most of them the environment
-_OWN = ("JPY_", "PYTEST_CURRENT_TEST")  # variables that differ from kernel to kernel, and that no import reads
+_MESSAGE = 2**20  # most bytes of a request, which is mostly the environment
+_OWN = ("JPY_", "PYTEST_CURRENT_TEST")  # variables that differ between kernels and that no import reads
 _INLINE = "module://matplotlib_inline.backend_inline"
 _PRELOAD = ("ipykernel.kernelapp", "anywidget")
 
 
 class Forked:
-    """A kernel's process, with those parts of `subprocess.Popen` that LocalProvisioner uses."""
+    """A kernel's process, with the parts of `subprocess.Popen` that LocalProvisioner uses."""
 
     stdin = stdout = stderr = None
 
@@ -52,10 +52,10 @@ class Forked:
         return self.wait(0)
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """Wait for the end for at most `timeout` seconds, and return the exit status."""
+        """Wait at most `timeout` seconds for the process to end, and return its exit status, or None."""
         if self.returncode is None and select.select([self._status], [], [], timeout)[0]:
             said = os.read(self._status, _NUMBER.size)
-            # Nothing is said where the server is gone. Its kernels notice within a second, and end.
+            # There is no status if the server has ended. Its kernels notice within a second, and end, too.
             self.returncode = _NUMBER.unpack(said)[0] if said else -signal.SIGKILL
             os.close(self._status)
         return self.returncode
@@ -75,16 +75,16 @@ class Server:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", f"from autograder.authoring import kernel; kernel.main({theirs.fileno()})"],
-                env={"MPLBACKEND": _INLINE} | environment,  # ipykernel sets it, before a notebook imports matplotlib
+                env={"MPLBACKEND": _INLINE} | environment,  # as ipykernel does, before matplotlib is imported
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                start_new_session=True,  # Ctrl-C is for whoever started it
+                start_new_session=True,  # so that Ctrl-C doesn't end it
             )
         atexit.register(self.close)
 
     def fork(self, request: dict[str, Any], stdout: int, stderr: int) -> Forked:
-        """Start a kernel. Raises OSError if the server is gone."""
+        """Start a kernel. Raises OSError if the server has ended."""
         ours, theirs = os.pipe()
         try:
             socket.send_fds(self._control, [json.dumps(request).encode()], [stdout, stderr, theirs])
@@ -98,7 +98,7 @@ class Server:
 
     @property
     def ended(self) -> bool:
-        """Whether the process is gone."""
+        """Whether the process has ended."""
         return self._process.poll() is not None
 
     def close(self) -> None:
@@ -111,7 +111,7 @@ _servers: dict[str, Server] = {}
 
 
 class WarmProvisioner(LocalProvisioner):
-    """Starts a kernel as a fork of a warm process or, if that's impossible, as the stock provisioner does."""
+    """Starts a kernel as a fork of a warm process or, if that's impossible, as the default provisioner does."""
 
     process: Any = None
 
@@ -122,17 +122,17 @@ class WarmProvisioner(LocalProvisioner):
         outputs = [_descriptor(kwargs.get(name), number) for name, number in (("stdout", 1), ("stderr", 2))]
         if problem := _problem(cmd, kwargs, outputs):
             return await self._stock(problem, cmd, kwargs)
-        # Imports read variables: each environment has a server of its own.
+        # Each environment has its own server, because imports read variables.
         known = json.dumps(sorted(item for item in environment.items() if not item[0].startswith(_OWN)))
         try:
             if known not in _servers or _servers[known].ended:
                 _servers[known] = Server(environment)
-            # In a thread, because the first answer comes when everything has been imported.
+            # In a thread, because the first answer only comes once everything has been imported.
             self.process = await asyncio.to_thread(_servers[known].fork, request, *outputs)
         except OSError as error:
-            problem = f"the process that imports PyTorch for it did not fork ({error}); what it said is above"
+            problem = f"the process that imports PyTorch for it did not fork ({error}); its output is above"
             return await self._stock(problem, cmd, kwargs)
-        # Its group, too: it calls setsid, maybe in a moment, and until then a signal to the group finds nobody.
+        # It becomes its own group's leader with setsid; until it does, signals to the group fail harmlessly.
         self.pid = self.pgid = self.process.pid
         self.cwd = request["cwd"]
         return self.connection_info
@@ -152,32 +152,32 @@ def _descriptor(stream: Any, inherited: int) -> int:
 def _problem(cmd: list[str], kwargs: dict[str, Any], outputs: list[int]) -> str:
     """Why this kernel can't be a fork; empty if it can."""
     if sys.platform != "linux":
-        return "only on Linux is it safe to fork a process that has imported PyTorch"
+        return "forking a process that has imported PyTorch is safe only on Linux"
     if cmd[0] != sys.executable or cmd[1:3] != ["-m", "ipykernel_launcher"]:
-        return f"a fork is this Python with ipykernel_launcher, and {cmd} is not"
+        return f"a fork can only run ipykernel_launcher with this Python, not {cmd}"
     if kwargs.get("independent") or kwargs.get("stdin") is not None or min(outputs) < 0:
-        return "a fork is not independent, reads nothing, and writes to files"
+        return "a fork can't be independent, read from stdin, or write to pipes"
     return ""
 
 
 def main(control: int) -> None:
-    """The server: import, then fork a kernel for each request until the requesting process is gone."""
+    """Run the server: import, then fork a kernel for each request until the requesting process has ended."""
     from autograder.inside.preload import preload
 
     with contextlib.suppress(ValueError):
-        sys.path.remove("")  # this folder is not the notebook's
+        sys.path.remove("")  # this process's folder isn't the notebook's
     preload()
     for name in _PRELOAD:
         importlib.import_module(name)
     gc.collect()
-    gc.freeze()  # a collection in a fork would write to, and so copy, every page of what was imported
+    gc.freeze()  # otherwise a collection in a fork would write to every imported page, and so copy it
     if request := _serve(socket.socket(fileno=control)):
         _run(request)
 
 
 def _serve(control: socket.socket) -> dict[str, Any] | None:
-    """Fork kernels and report how they end. Returns None in the server, and in each fork what it should run."""
-    running: dict[int, tuple[int, int]] = {}  # the descriptor that tells of the end: the process, where to say so
+    """Fork kernels and report how they end. Returns the request in each fork, and None in the server at its end."""
+    running: dict[int, tuple[int, int]] = {}  # by pidfd: the process, and the pipe for its exit status
     while True:
         ready = set(select.select([control.fileno(), *running], [], [])[0])
         for watched in running.keys() & ready:
@@ -206,14 +206,14 @@ def _serve(control: socket.socket) -> dict[str, Any] | None:
 
 
 def _run(request: dict[str, Any]) -> None:
-    """In the fork: become what ``python -m ipykernel_launcher`` is in that folder and environment."""
+    """In the fork: run ``python -m ipykernel_launcher`` in the request's folder and environment."""
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    if "numpy" in sys.modules:  # its generator was seeded by the import; Python itself seeds `random` in a fork
+    if "numpy" in sys.modules:  # seeded at import, so equal in all forks; Python itself reseeds `random`
         sys.modules["numpy"].random.seed()
     sys.path.insert(0, "")
-    # ipykernel ends when its parent does, the server. From the environment it has read too early who that is.
+    # ipykernel ends when its parent, the server, does. The option is needed, too: the variable was read at import.
     os.environ["JPY_PARENT_PID"] = str(os.getppid())
     sys.argv = [*request["argv"], f"--IPKernelApp.parent_handle={os.getppid()}"]
     runpy.run_module("ipykernel_launcher", run_name="__main__", alter_sys=True)

@@ -1,8 +1,8 @@
 """Mutants of a reference solution: small faults like those that students make, for testing the checks.
 
-Every mutant changes one place between ``### BEGIN SOLUTION`` and ``### END SOLUTION``: an operator, a constant, a
-dimension, a dtype, a keyword left out, two arguments swapped, a condition, a statement dropped, a function replaced
-with a similar one. The hidden cases must reject each mutant, or the exercise's file must say why not.
+Every mutant has one change between ``### BEGIN SOLUTION`` and ``### END SOLUTION``: another operator, constant,
+dimension, dtype or condition, a keyword or a statement dropped, two arguments swapped, or a function replaced with a
+similar one. The hidden cases must reject each mutant, or the exercise's file must say why not.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _line(text: str) -> str:
 
 
 def _walk(tree: ast.AST) -> Iterator[ast.AST]:
-    """All nodes except annotations and docstrings, which no test can see."""
+    """All nodes except annotations, decorators and docstrings, whose changes no test could detect."""
     for field, value in ast.iter_fields(tree):
         if field in ("annotation", "returns", "decorator_list"):
             continue
@@ -158,7 +158,7 @@ _Change = Callable[[ast.AST], ast.AST | None]
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[_Change, bool]]:
-    """Ways to change a node: functions from the node to its replacement; True means that it's dropped."""
+    """Ways to change a node: a function from the node to its replacement, and whether that drops the node."""
     if isinstance(node, ast.BinOp):
         for operator in _OPERATORS.get(type(node.op), []):
             yield _set("op", operator()), False

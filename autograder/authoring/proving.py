@@ -1,8 +1,8 @@
-"""Tests an exercise's check: what passes but shouldn't, what fails but is right, and what students are told.
+"""Tests an exercise's check: what passes but shouldn't, what fails although it's right, and what students are told.
 
 Every promise of a statement is tested. Right answers must agree with the reference on the whole domain. Every wrong
-one, and every mutant that any drawn input distinguishes from the reference, must fail on a class's cases, whichever
-seed drew them. If one doesn't, the check has a hole, and the report is the smallest input that shows it.
+answer, and every mutant that any drawn input distinguishes from the reference, must fail on a class's cases, whichever
+seed drew them. If one doesn't, the check has a hole, and the report has the smallest input that shows it.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from .exercise import FROM_THE_STATEMENT, Given, Program, Promise, Spec, edited
 from .trying import BRIEF, SECONDS, Trial
 
 SEEDS = range(20)
-DRAWS = 200  # inputs for each exercise, over its requirements; a nightly run takes more
-WRONG_PROGRAMS = 8  # at least, mistakes among them
-FROM_STATEMENT = 3  # of these, at least, by somebody who had read only the statement
+DRAWS = 200  # inputs for each exercise, spread over its requirements; a nightly run uses more
+WRONG_PROGRAMS = 8  # at least, including mistakes
+FROM_STATEMENT = 3  # at least this many of them by somebody who had read only the statement
 RIGHT_PROGRAMS = 3
-_PAIRS = 60  # of mistakes made together that are tried: a sample, since of all pairs a few are told a third sentence
+PAIRS = 60  # a sample of pairs of mistakes made together: a few of all pairs do get a third mistake's sentence
 
 
 @dataclass
 class Report:
-    """What was found: ``problems`` in words, and how much was tested of the ``check`` that students get."""
+    """What was found: ``problems`` as messages, and how much was tested. ``check`` is the one that students get."""
 
     check: Check
     problems: list[str] = field(default_factory=list)
@@ -74,11 +74,11 @@ class Pool:
 
     @cached_property
     def many(self) -> list[tuple[Given, Outcome]]:
-        """Additional draws that no class has."""
+        """Additional draws, which aren't any class's."""
         return self._with(without_twins(draw(self.promise, self.draws, 10**9), self.promise.visible))
 
     def drawn(self, seed: int) -> list[tuple[Given, Outcome]]:
-        """What a class with this seed gets."""
+        """The draws of a class with this seed."""
         if seed not in self._drawn:
             self._drawn[seed] = self._with(without_twins(draw(self.promise, DRAWN, seed), self.promise.visible))
         return self._drawn[seed]
@@ -97,7 +97,7 @@ class Prover:
 
     @property
     def steps(self) -> tuple[Callable[[], None], ...]:
-        """All requirements, the quickest first."""
+        """All steps, the quickest first."""
         return (
             self.count,
             self.stub,
@@ -134,7 +134,7 @@ class Prover:
         return score(self.report.check, outcomes)
 
     def count(self) -> None:
-        """There are enough programs, the points add up, and each promise has a visible case."""
+        """There are enough programs, and each promise has a visible case, enough edges, and more than one outcome."""
         wrong = self.spec.of("mistake", "wrong")
         strangers = [program for program in wrong if FROM_THE_STATEMENT in program.title]
         for found, least, what in (
@@ -153,7 +153,8 @@ class Prover:
             hidden = [want for _, want in (*pool.edges, *pool.drawn(self.seeds[0]))]
             if all(pool.promise.comparison.difference(want, hidden[0]) is None for want in hidden):
                 self.say(
-                    f"{pool.promise.text!r} has one outcome on all hidden inputs: who returns just that would pass"
+                    f"{pool.promise.text!r} has the same outcome on all hidden inputs: an answer that always returns "
+                    "it would pass"
                 )
 
     def right(self) -> None:
@@ -168,15 +169,15 @@ class Prover:
                     got = ran.outcome(self.name, pool.promise, case, seed)
                     if (found := pool.promise.comparison.difference(got, want)) is not None:
                         self.say(
-                            f"{_where(program)} is right and fails {pool.promise.text!r}: {_shown(case)}: "
+                            f"{_where(program)} is right but fails {pool.promise.text!r}: {_shown(case)}: "
                             f"{found.where or 'the value'}: got {describe(found.got)}, expected {describe(found.want)}"
-                            " (one of both is wrong, or the statement lacks a limit)"
+                            " (one of the two is wrong, or the statement has to exclude this input)"
                         )
                         break
             self.report.programs += 1
 
     def threads(self) -> None:
-        """The expected outcomes also hold on a machine that sums in another order, as with more threads."""
+        """The expected outcomes also hold on a machine that sums in a different order, as with more threads."""
         ran = Trial(self.spec.cells.setup, self.spec.cells.solution, threads=2)
         for pool in self.pools:
             cases = [*pool.visible, *pool.edges, *pool.drawn(self.seeds[0])]
@@ -185,14 +186,14 @@ class Prover:
                          "  → draw so that nothing cancels, round in the probe, or give a tolerance")  # fmt: skip
 
     def stub(self) -> None:
-        """The empty stub earns nothing, and its rubric says that nothing was tried."""
+        """The empty stub earns nothing."""
         rubric = self.rubric(Trial(self.spec.cells.setup, self.spec.cells.stub))
         for line in rubric.lines:
             if line.met is Met.YES:
                 self.say(f"the empty stub meets {line.text!r}")
 
     def wrong(self) -> None:
-        """Wrong answers fail with every seed and, unless `unseen`, a visible case; mistakes get their sentence."""
+        """Wrong answers fail with every seed and, unless `unseen`, on a visible case; mistakes get their sentence."""
         alone: set[int] = set()
         for program in self.spec.of("mistake", "wrong"):
             self.report.programs += 1
@@ -200,7 +201,7 @@ class Prover:
             seen, edge = self.failed(ran, "visible"), self.failed(ran, "edges")
             broken = {*seen, *edge}
             if not broken and (drawn := self.by_draws(program, ran)) is None:
-                self.say(f"{_where(program)} does what the reference does on every input: what is wrong with it?")
+                self.say(f"{_where(program)} agrees with the reference on every input: what is wrong with it?")
                 continue
             broken = broken or drawn or set()
             if len(broken) == 1 and not broken <= alone and not self.on_one_draw(ran, broken):
@@ -213,10 +214,10 @@ class Prover:
             elif seen:
                 told = self.look(program, ran)
                 if told.mistake != program.note:
-                    self.say(f"{_where(program)} is told {told.mistake!r} in place of {program.note!r}")
+                    self.say(f"{_where(program)} is told {told.mistake!r} instead of {program.note!r}")
         for number, pool in enumerate(self.pools):
             if number not in alone:
-                self.say(f"no wrong program fails {pool.promise.text!r} alone: is it a requirement of its own?")
+                self.say(f"no wrong program fails only {pool.promise.text!r}: is it a separate requirement?")
 
     def on_one_draw(self, ran: Trial, broken: set[int]) -> set[int]:
         """The other promises that a program breaks on the first seed's draws."""
@@ -226,7 +227,7 @@ class Prover:
         }  # fmt: skip
 
     def look(self, program: Program, ran: Trial) -> Rubric:
-        """The rubric, whose two values must never look alike."""
+        """The program's rubric, after checking that the values it shows as got and expected don't look the same."""
         told = self.rubric(ran)
         if (shown := told.failure) and shown.expected and shown.got == shown.expected:
             self.say(f"{_where(program)} is shown {shown.got!r} twice")
@@ -270,7 +271,7 @@ class Prover:
             return None
 
     def pairs_of_mistakes(self) -> None:
-        """Of a sample of pairs: two mistakes made together get the sentence of one of them, or none."""
+        """Two mistakes made together get the sentence of one of them, or none, for a sample of all pairs."""
         single = [program for program in self.spec.mistakes if program.edits]
         pairs = list(itertools.combinations(single, 2))
         random.Random(0).shuffle(pairs)
@@ -281,7 +282,7 @@ class Prover:
             except (ValueError, SyntaxError):
                 continue
             told = self.rubric(Trial(self.spec.cells.setup, code)).mistake
-            # One that consists of both is as true as either of them.
+            # The sentence of a mistake that combines both is fair, too.
             fair = {p.note for p in single if set(p.edits) <= {*one.edits, *other.edits}}
             if told is not None and told not in fair:
                 self.say(f"{one.title!r} and {other.title!r} together are told {told!r}")
@@ -305,19 +306,19 @@ class Prover:
                 if told is not None:
                     self.say(f"{_where(program)} is not equivalent: {_shown(told)}")
             elif self.by_draws(program, ran) is None:
-                self.say(f"{_where(program)} does what the reference does on every input\n"
+                self.say(f"{_where(program)} agrees with the reference on every input\n"
                          "  → widen the domain, or add a cell `# %% equivalent:` that says why")  # fmt: skip
         for title, program in explained.items():
             if title not in alive:
-                self.say(f"{_where(program)}: this mutant fails, or is gone: take the cell out")
+                self.say(f"{_where(program)}: this mutant fails, or no longer exists: remove the cell")
 
     def liar(self) -> None:
-        """Degenerate data, replayed visible values, errors everywhere, or a function that does nothing earn 0."""
+        """Constants, copies of visible values, errors everywhere, or a function that does nothing earn no points."""
         for number, pool in enumerate(self.pools):
             cases = [*pool.visible, *pool.edges, *pool.drawn(self.seeds[0])]
             for lie, tell in _lies(pool.visible):
                 if all(_agrees(pool.promise.comparison, tell(case), want) for case, want in cases):
-                    self.say(f"a liar that answers with {lie} meets {self.spec.promises[number].text!r}\n"
+                    self.say(f"a degenerate answer ({lie}) meets {self.spec.promises[number].text!r}\n"
                              "  → add a contrasting case")  # fmt: skip
         for what, body in (("does nothing", "pass"), ("always raises", "raise ValueError")):
             code = self.spec.cells.stub.replace("raise NotImplementedError()", body)
@@ -328,7 +329,7 @@ class Prover:
                     self.say(f"an answer that {what} meets {pool.promise.text!r}\n  → add a contrasting case")
 
 
-def prove(spec: Spec, draws: int = DRAWS, seeds: Sequence[int] = SEEDS, pairs: int = _PAIRS) -> Report:
+def prove(spec: Spec, draws: int = DRAWS, seeds: Sequence[int] = SEEDS, pairs: int = PAIRS) -> Report:
     """Test the check of an exercise. Slow: up to a minute."""
     prover = Prover(spec, draws, seeds, pairs)
     for step in prover.steps:
@@ -355,7 +356,7 @@ def _agrees(how: Comparison, told: Any, want: Outcome) -> bool:
     outcome = {part: [] if part == "mutated" else None for part in how.parts} | {"value": told}
     if "error" in how.parts:
         outcome["error"] = told if isinstance(told, Raised) else None
-    # Of all that is not the value the liar says what is expected: an honest-looking lie.
+    # For everything but the value, the degenerate answer reports what is expected.
     for part in how.parts:
         if part not in ("value", "error"):
             outcome[part] = want[part]

@@ -1,6 +1,6 @@
-"""Python for the reader's page: Pyodide's files and the part of `course_utils` that runs in it.
+"""Python in the reader's browser: Pyodide's files and the part of `course_utils` that runs in it.
 
-Pyodide is CPython as WebAssembly (https://pyodide.org, MPL-2.0). The book serves it itself and asks no other host.
+Pyodide is CPython as WebAssembly (https://pyodide.org, MPL-2.0). The book serves it itself and contacts no other host.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from pathlib import Path
 from autograder.project import BUILD, ROOT
 
 VERSION = "314.0.7"
-# What npm's registry says of this version, checked again here: a mirror could hand out anything.
+# This version's checksum in npm's registry, verified here because a mirror could serve anything.
 SHA512 = "0YvXxEhfEdpLfb/XkM2BFAeMROq0iMUX2bzzH9pOttyMcWkwq+HbE5uyuGD82LN7y2q+SNvi/6V5JEsOlD2R1A=="
 FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
-# What explorers and the planner import; all else in course_utils needs torch or a notebook.
+# What explorers and the planner import; everything else in course_utils needs torch or a notebook.
 PARTS = ("*.py", "explorers/*.py", "explorers/*.json", "napkin/*.py")
 
 
 class NoPyodide(Exception):
-    """Pyodide can't be had here; the message says why."""
+    """Pyodide isn't available here; the message says why."""
 
 
 def package() -> Path:
-    """The folder of Pyodide's files, fetched once with npm and kept in the build folder.
+    """The folder with Pyodide's files, fetched once with npm and kept in the build folder.
 
-    Raises NoPyodide if npm is missing or fetches nothing, or something else.
+    Raises NoPyodide if npm is missing or fails, or if the checksum is wrong.
     """
     kept = BUILD / "caches" / f"pyodide-{VERSION}"
     if all((kept / name).is_file() for name in FILES):
@@ -54,7 +54,7 @@ def package() -> Path:
         with tarfile.open(fileobj=io.BytesIO(data)) as files:
             for name in FILES:
                 member = files.extractfile(f"package/{name}")
-                assert member is not None  # the checksum says what is in it
+                assert member is not None  # guaranteed by the checksum
                 (new / name).write_bytes(member.read())
         kept.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(kept, ignore_errors=True)
@@ -63,7 +63,7 @@ def package() -> Path:
 
 
 def archive() -> bytes:
-    """`course_utils` as a zip file, as far as it runs without torch. The same sources give the same bytes."""
+    """The part of `course_utils` that runs without torch, as a zip file. The same sources give the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as files:
         for path in sorted({path for part in PARTS for path in (ROOT / "course_utils").glob(part)}):
@@ -74,7 +74,7 @@ def archive() -> bytes:
 
 
 def install(static: Path) -> None:
-    """Put all that a page needs to be live into ``static/explorers``. Raises NoPyodide."""
+    """Put everything that interactive pages need into ``static/explorers``. Raises NoPyodide."""
     explorers = static / "explorers"
     shutil.copytree(package(), explorers / "pyodide")
     (explorers / "course.zip").write_bytes(archive())

@@ -1,4 +1,4 @@
-"""Makes the students' release, a folder and a zip that open with `make lab`, from an allow-list."""
+"""Makes the students' release from an allowlist: a folder and a zip that open with `make lab`."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from course_utils import validating
 
 from . import build
 
-# Everything a student needs beside the notebooks, which are built anew: a locally solved copy never gets in.
+# What students need besides the notebooks. Those are built again, so that locally solved copies never get in.
 FILES = ("bootstrap.py", "environment.yml", "LICENSE", "Makefile", "requirements.lock")
 FOLDERS = ("course_utils", "jupyter")
 ASSISTANTS = "docs/for-assistants.md"
-# Earliest time a zip can hold; a fixed one makes equal releases equal bytes.
+# The earliest time that a zip can store; a fixed time makes releases reproducible.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def make_release(destination: Path, lectures: Sequence[Path] | None = None, own: Path | None = None) -> Path:
-    """Write ``destination/every-byte-every-flop-VERSION/`` and the same as a zip beside it; return the folder.
+    """Write ``destination/every-byte-every-flop-VERSION/`` and, next to it, a zip of it; return the folder.
 
-    It has the notebooks of all lectures, or of those sources that ``lectures`` names, which may be none. ``own`` is a
-    folder with lectures of a class's own, which come with their checks. Replaces an older release of the same version.
-    The same sources give the same bytes. Raises ``SourceError`` or ``BuildError`` if a notebook can't be built,
+    It has the notebooks of all lectures, or of the sources in ``lectures``, which may be none. ``own`` is a folder with
+    a class's own lectures, which are included with their checks. Replaces an older release of the same version. The
+    same sources give the same bytes. Raises ``SourceError`` or ``BuildError`` if a notebook can't be built,
     ``FileNotFoundError`` for a missing file.
     """
     project = tomlkit.parse((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -42,7 +42,7 @@ def make_release(destination: Path, lectures: Sequence[Path] | None = None, own:
     if lectures is None:
         lectures = [*source.lectures(SOLUTIONS), *(source.lectures(own) if own else ())]
     if lectures:
-        with tempfile.TemporaryDirectory() as scratch:  # its own, so that two at once do not meet
+        with tempfile.TemporaryDirectory() as scratch:  # separate, so that two releases can be built at once
             build.students_notebooks(folder / "notebooks", Path(scratch), sources=lectures)
     for file in FILES:
         shutil.copyfile(ROOT / file, folder / file)
@@ -52,7 +52,7 @@ def make_release(destination: Path, lectures: Sequence[Path] | None = None, own:
         _add_checks(checks_of(own), folder / CHECKS.relative_to(ROOT))
     students_page = ROOT / "docs" / "students.md"
     shutil.copyfile(students_page if students_page.exists() else ROOT / "README.md", folder / "README.md")
-    shutil.copyfile(ROOT / ASSISTANTS, folder / "AGENTS.md")  # where programs that help with code look for it
+    shutil.copyfile(ROOT / ASSISTANTS, folder / "AGENTS.md")  # where coding assistants look for it
     (folder / "pyproject.toml").write_text(students_project(project), encoding="utf-8", newline="\n")
     _zip(folder, destination / f"{name}.zip")
     return folder
@@ -68,7 +68,7 @@ def _add_checks(own: Path, checks: Path) -> None:
 
 
 def students_project(project: tomlkit.TOMLDocument) -> str:
-    """pyproject.toml without the instructors' parts: the autograder, its entry points, and settings of tools."""
+    """pyproject.toml without the instructors' parts: the autograder, its entry points, and the tools' settings."""
     project = tomlkit.parse(project.as_string())
     for key in ("optional-dependencies", "scripts", "entry-points"):
         del project["project"][key]

@@ -17,7 +17,7 @@ INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 def tensors(
     draw: st.DrawFn, shape: Sequence[int], dtype: torch.dtype = torch.float32, contiguous: bool | None = True
 ) -> torch.Tensor:
-    """Tensors of a shape: normally distributed floats, integers from -9 to 9, fair coins for bools.
+    """Tensors of a shape: normally distributed floats, integers from -9 to 9 (0 to 9 for uint8), uniform bools.
 
     ``contiguous=False``: views of a larger storage, with permuted dimensions, an offset and gaps. None: both kinds.
     """
@@ -27,12 +27,12 @@ def tensors(
 
 
 def shapes(dims: tuple[int, int] = (1, 3), sizes: tuple[int, int] = (1, 6)) -> st.SearchStrategy[tuple[int, ...]]:
-    """Shapes with this many dimensions of these sizes, bounds included."""
+    """Shapes whose number of dimensions and sizes are within these bounds, inclusive."""
     return st.lists(st.integers(*sizes), min_size=dims[0], max_size=dims[1]).map(tuple)
 
 
 def any_of(*options: Any) -> st.SearchStrategy[Any]:
-    """One of these."""
+    """One of the options."""
     return st.sampled_from(options)
 
 
@@ -54,7 +54,7 @@ def _filled(shape: tuple[int, ...], dtype: torch.dtype, numbers: torch.Generator
     if dtype == torch.bool:
         return torch.randint(0, 2, shape, generator=numbers).bool()
     if dtype.is_floating_point or dtype.is_complex:
-        # Drawn wide, then rounded: randn does not exist for float8.
+        # Draw in float32, then round, because randn doesn't support float8.
         wide = torch.complex64 if dtype.is_complex else torch.float32
         return torch.randn(shape, generator=numbers, dtype=wide).to(dtype)
     return torch.randint(0 if dtype == torch.uint8 else -9, 10, shape, generator=numbers).to(dtype)

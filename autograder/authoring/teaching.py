@@ -1,8 +1,8 @@
-"""The teaching kit: turn the sources and solutions/teaching.toml into docs/teaching.md.
+"""The teaching kit: turns the sources and solutions/teaching.toml into docs/teaching.md.
 
-The sources say how important and how hard each exercise is (its heading), what it builds on (its statement), and which
-mistakes its check recognizes. The file has what somebody has to write: in which
-week each lecture is due, how to explain a mistake, and questions to discuss.
+The sources say how important and how hard each exercise is (its heading), which earlier exercises, lectures and terms
+its statement names, and which mistakes its check recognizes. The file has what a person has to write: in which week
+each lecture is due, which earlier lectures each exercise builds on, how to explain mistakes, and questions to discuss.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from autograder import CourseError
 from autograder.grading.source import Lecture
 from course_utils import home
 
-from . import checks
+from . import checks, glossary
 
-QUESTIONS = (3, 5)  # to discuss, at least and at most, for each lecture
+QUESTIONS = (3, 5)  # the least and the most questions to discuss for each lecture
 _HEADING = re.compile(
     r"^### Exercise (\d+\.\d+) · ((?:(?!&nbsp;).)+?)( \(optional\))? &nbsp; "
     r"(★[★☆]{2}) &nbsp; (essential &nbsp; )?(\d+) minutes$",
@@ -30,6 +30,10 @@ _HEADING = re.compile(
 _EXERCISE = re.compile(r"\bexercises?\s+(\d+\.\d+)(?:\s+and\s+(\d+\.\d+))?", re.IGNORECASE)
 _LECTURE = re.compile(r"\blectures?\s+(\d\d)(?:\s+and\s+(\d\d))?", re.IGNORECASE)
 _AS_IT_IS = re.compile(r"(`[^`]+`|(?<![\w*])\*\w[^*]*\*(?![\w*]))")
+# Terms of the glossary that are everyday words too, or mean something else in another lecture.
+_AMBIGUOUS = {"accumulate", "bia", "cache", "checkpoint", "decode", "dense", "key", "peak", "rank", "target",
+              "value", "warm-up", "zero"}  # fmt: skip
+_MANY = 12  # exercises; more of them aren't listed but counted
 _YOURS = re.compile(r"\byour\s+`(\w+)`", re.IGNORECASE)
 
 
@@ -39,10 +43,11 @@ class KitError(CourseError):
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise, as its lecture's text has it.
+    """An exercise, according to its lecture's text.
 
-    ``needs`` are the numbers of the exercises that its statement names, ``after`` the names of the earlier lectures.
-    ``mistakes`` are the sentences of its bank.
+    ``needs`` are the numbers of the exercises that its statement mentions, ``after`` the names of earlier lectures, and
+    ``terms`` the terms of those lectures that it uses, each with the lecture that defines it. ``mistakes`` are the
+    sentences for the mistakes that its check recognizes.
     """
 
     name: str
@@ -55,17 +60,18 @@ class Exercise:
     minutes: int
     needs: tuple[str, ...]
     after: tuple[str, ...]
+    terms: tuple[tuple[str, str], ...]
     mistakes: tuple[str, ...]
 
     @property
     def importance(self) -> str:
-        """What its heading says; the empty string if that's neither essential nor optional."""
+        """Its importance according to its heading: "essential", "optional", or "" if it's neither."""
         return "essential" if self.essential else "optional" if self.optional else ""
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A lecture, as the kit has it: its minutes, and the earlier lectures that its text refers to."""
+    """A lecture: its minutes, required and optional, and the earlier lectures that its text refers to."""
 
     name: str
     title: str
@@ -77,7 +83,7 @@ class Topic:
 
 @dataclass(frozen=True)
 class Syllabus:
-    """The lectures of each week. ``essential``: of the exercises, only those are due. ``hours`` are a week's limit."""
+    """The lectures of each week. ``essential``: only essential exercises are due. ``hours`` is the limit for a week."""
 
     title: str
     about: str
@@ -90,14 +96,14 @@ class Syllabus:
         return exercise.essential if self.essential else not exercise.optional
 
     def minutes(self, topic: Topic) -> int:
-        """How long a lecture takes in this course: everything that isn't optional, with the exercises that are due."""
+        """How long a lecture takes in this course: everything that isn't optional, except exercises that aren't due."""
         left_out = (each.minutes for each in topic.exercises if not each.optional and not self.due(each))
         return topic.minutes - sum(left_out)
 
 
 @dataclass(frozen=True)
 class Explained:
-    """A mistake of an exercise's bank, as its sentence, and how to explain it."""
+    """A mistake that an exercise's check recognizes (its sentence), and how to explain it."""
 
     exercise: str
     mistake: str
@@ -114,20 +120,22 @@ class Question:
 
 @dataclass(frozen=True)
 class Kit:
-    """What teaching.toml holds."""
+    """The content of teaching.toml. ``builds_on``: the numbers of earlier lectures, by lecture and exercise."""
 
     syllabi: tuple[Syllabus, ...]
+    builds_on: dict[str, dict[str, list[str]]]
     explained: dict[str, tuple[Explained, ...]]
     questions: dict[str, tuple[Question, ...]]
 
 
 def read(path: Path) -> Kit:
-    """The kit's hand-written part. Raises KitError if it isn't what this module's classes say."""
+    """Read the kit's hand-written part. Raises KitError if it doesn't fit this module's classes."""
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
         lectures: dict[str, Any] = tables["lecture"]
         return Kit(
             tuple(Syllabus(**{**each, "weeks": tuple(map(tuple, each["weeks"]))}) for each in tables["syllabus"]),
+            {name: about.get("builds_on", {}) for name, about in lectures.items()},
             {name: tuple(Explained(**each) for each in about["explain"]) for name, about in lectures.items()},
             {name: tuple(Question(**each) for each in about["discuss"]) for name, about in lectures.items()},
         )
@@ -136,19 +144,26 @@ def read(path: Path) -> Kit:
 
 
 def topics(lectures: Sequence[Lecture]) -> list[Topic]:
-    """What the sources say about the lectures. Raises KitError for an exercise whose heading can't be read."""
+    """What the sources say about the lectures. Raises KitError for an exercise with a malformed heading."""
     numbers = {lecture.name.partition("_")[0]: lecture.name for lecture in lectures}
-    found = []
+    found, defined = [], list[tuple[re.Pattern[str], str]]()
     for lecture in lectures:
         texts = [cell.source for cell in lecture.notebook.cells if cell.cell_type == "markdown"]
         title = texts[0].splitlines()[0].removeprefix("# ")
         minutes, optional = map(home.rounded, home.times(lecture.notebook.cells))
         after = _earlier("\n\n".join(texts), lecture.name, numbers)
-        found.append(Topic(lecture.name, title, minutes, optional, after, tuple(_exercises(lecture, numbers))))
+        exercises = tuple(_exercises(lecture, numbers, defined))
+        found.append(Topic(lecture.name, title, minutes, optional, after, exercises))
+        for each in glossary.definitions(lecture):
+            if (term := glossary.key(each.term)) not in _AMBIGUOUS:
+                pattern = re.compile(rf"(?<![\w-]){re.escape(term)}s?(?![\w-])", re.IGNORECASE)
+                defined.append((pattern, lecture.name))
     return found
 
 
-def _exercises(lecture: Lecture, numbers: dict[str, str]) -> Iterator[Exercise]:
+def _exercises(
+    lecture: Lecture, numbers: dict[str, str], defined: Sequence[tuple[re.Pattern[str], str]]
+) -> Iterator[Exercise]:
     cells = lecture.notebook.cells
     places = {cell.id: place for place, cell in enumerate(cells)}
     seen: dict[str, str] = {}  # name → number
@@ -160,29 +175,31 @@ def _exercises(lecture: Lecture, numbers: dict[str, str]) -> Iterator[Exercise]:
             raise KitError(
                 f"{lecture.path}: the heading of {name} can't be read\n"
                 "  → write it as `### Exercise 1.2 · Title &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes`; "
-                "where it isn't essential, leave that out"
+                "if it isn't essential, leave that out"
             )
         number, title, is_optional, stars, essential, minutes = heads[-1].groups()
         seen[name] = number
         statement = text[heads[-1].end() :]
         named = _named(_EXERCISE, statement) | {seen[each] for each in _YOURS.findall(statement) if each in seen}
         needs = tuple(sorted(named - {number}, key=_order))
+        whole = f"{statement}\n{spec.cells.stub}"
         yield Exercise(
             name, lecture.name, number, title, stars, bool(essential), bool(is_optional), int(minutes), needs,
             _earlier(statement, lecture.name, numbers),
+            tuple((each, word[0]) for term, each in defined if (word := term.search(whole))),
             tuple(dict.fromkeys(program.note for program in spec.mistakes)),
         )  # fmt: skip
 
 
 def _earlier(text: str, name: str, numbers: dict[str, str]) -> tuple[str, ...]:
-    """The lectures before this one that a text names, or whose exercises it names. What comes later is a preview."""
+    """The lectures before this one that a text mentions, directly or through an exercise. (Later ones are previews.)"""
     found = _named(_LECTURE, text)
     found |= {f"{int(each.partition('.')[0]):02}" for each in _named(_EXERCISE, text)}
     return tuple(numbers[each] for each in sorted(found) if each in numbers and numbers[each] < name)
 
 
 def _named(what: re.Pattern[str], text: str) -> set[str]:
-    """The numbers that a text names: one, or two with "and" between them."""
+    """The numbers that a text mentions, alone or as two joined by "and"."""
     return {each for match in what.finditer(text) for each in match.groups() if each}
 
 
@@ -191,7 +208,7 @@ def _order(number: str) -> tuple[int, ...]:
 
 
 def problems(kit: Kit, lectures: Sequence[Topic]) -> list[str]:
-    """What is missing, contradicts itself, or names something that isn't there; empty if all is well."""
+    """Messages about what is missing, contradictory, or refers to something nonexistent; empty if there's nothing."""
     found = []
     names = [topic.name for topic in lectures]
     exercises = {each.number: each for topic in lectures for each in topic.exercises}
@@ -200,11 +217,12 @@ def problems(kit: Kit, lectures: Sequence[Topic]) -> list[str]:
             found.append(f"exercise {each.number} is both essential and optional")
         for number in each.needs:
             if (needed := exercises.get(number)) is None:
-                found.append(f"exercise {each.number} names exercise {number}, which doesn't exist")
+                found.append(f"exercise {each.number} mentions exercise {number}, which doesn't exist")
             elif each.essential and not needed.essential:
-                found.append(f"exercise {each.number} is essential, and {number}, which it needs, isn't")
+                found.append(f"exercise {each.number} is essential, but {number}, which it needs, isn't")
             elif needed.optional and not each.optional:
-                found.append(f"exercise {each.number} isn't optional, and {number}, which it needs, is")
+                found.append(f"exercise {each.number} isn't optional, but {number}, which it needs, is")
+        found += [f"exercise {each.number} {problem}" for problem in _of_dependencies(kit, each, names)]
     for syllabus in kit.syllabi:
         found += [f"{syllabus.title}: {problem}" for problem in _of_syllabus(syllabus, lectures, exercises)]
     for unknown in sorted(kit.questions.keys() - set(names)):
@@ -217,11 +235,26 @@ def problems(kit: Kit, lectures: Sequence[Topic]) -> list[str]:
             found.append(f"{topic.name} explains no mistake")
         for each in topic.exercises:
             if each.essential and each.name not in {said.exercise for said in explained}:
-                found.append(f"exercise {each.number} is essential, and none of its mistakes is explained")
+                found.append(f"exercise {each.number} is essential, but none of its mistakes is explained")
         for said in explained:
             if said.mistake not in banks.get(said.exercise, ()):
                 found.append(f"{topic.name}: {said.exercise} has no mistake {said.mistake!r}")
     return found
+
+
+def _of_dependencies(kit: Kit, exercise: Exercise, names: Sequence[str]) -> Iterator[str]:
+    said = kit.builds_on.get(exercise.lecture, {}).get(exercise.name)
+    if said is None:
+        yield "doesn't say which lectures it builds on: if there's none, write an empty list"
+        return
+    earlier = [name[:2] for name in names if name < exercise.lecture]
+    for number in (each for each in said if each not in earlier):
+        yield f"says that it builds on lecture {number}, which isn't an earlier one"
+    used = {name: f"uses {term!r}, which" for name, term in reversed(exercise.terms)}
+    used |= {name: f"names lecture {name[:2]}, which" for name in exercise.after}
+    for name, what in sorted(used.items()):
+        if name[:2] not in said:
+            yield f"{what} isn't among the lectures that it says it builds on: add {name[:2]}"
 
 
 def _of_syllabus(syllabus: Syllabus, lectures: Sequence[Topic], exercises: dict[str, Exercise]) -> Iterator[str]:
@@ -232,12 +265,12 @@ def _of_syllabus(syllabus: Syllabus, lectures: Sequence[Topic], exercises: dict[
     for number, names in enumerate(syllabus.weeks, 1):
         minutes = sum(syllabus.minutes(topics[name]) for name in names if name in topics)
         if minutes > 60 * syllabus.hours:
-            yield f"week {number} takes {minutes} minutes, and it has {60 * syllabus.hours:g}"
+            yield f"week {number} takes {minutes} minutes, but has only {60 * syllabus.hours:g}"
     never = len(syllabus.weeks) + 1
     for each in exercises.values():
         week = week_of.get(each.lecture, never)
         if each.essential and (week == never or not syllabus.due(each)):
-            yield f"exercise {each.number} is essential, and never due"
+            yield f"exercise {each.number} is essential, but never due"
         if syllabus.due(each):
             needed = {exercises[number].lecture: f"exercise {number}" for number in each.needs if number in exercises}
             needed |= {name: f"lecture {name}" for name in (*topics[each.lecture].after, *each.after)}
@@ -274,8 +307,8 @@ due, a student's grade is
 
 The names in its column `exercise` are those in the tables below. Where the points are empty, the column `state` says
 why: the student handed in nothing, for example, or somebody has to look at the work first. These points don't include
-what being late costs. If it costs anything in your class, take off the percentage that the column `late` of
-`exports/01_tensors.csv` names. With `attempt = "best"`, the best attempt is still the one with the most points in all.
+the late penalty. If your class has one, take off the percentage in the column `late` of `exports/01_tensors.csv`. With
+`attempt = "best"`, the best attempt is still the one with the most points in all.
 Enter these grades in Canvas or Moodle yourself, and tell students which exercises count, because their feedback pages
 show the points for all of them.
 
@@ -285,11 +318,13 @@ _DEPENDS = """\
 ## What builds on what
 
 Exercises are graded alone, so a student who is stuck on one can go on to the next. Only 14.5 suggests code from another
-exercise, the `KVCache` of 13.2, and students can solve it without that. Lectures do build on each other. An earlier
-lecture is listed if the text refers to it; those in bold are the ones that the exercises' statements refer to.
+exercise, the `KVCache` of 13.2, and students can solve it without that. Lectures do build on each other: an earlier
+lecture is listed if the text refers to it. *Needed by* are the later exercises that build on a lecture: if you leave it
+out, or a student has missed it, introduce its terms before these. The tables below say which terms an exercise's
+statement uses.
 
-| lecture | time | optional | builds on |
-|---|--:|--:|---|"""
+| lecture | time | optional | builds on | needed by |
+|---|--:|--:|---|---|"""
 
 
 def page(kit: Kit, lectures: Sequence[Topic]) -> str:
@@ -302,16 +337,16 @@ def page(kit: Kit, lectures: Sequence[Topic]) -> str:
         lines += _syllabus(syllabus, {topic.name: topic for topic in lectures})
     lines += [_GRADING + _DEPENDS]
     for topic in lectures:
-        stated = {name for each in topic.exercises for name in each.after}
-        after = [f"**{name[:2]}**" if name in stated else name[:2] for name in topic.after]
-        lines += [
-            f"| {_link(topic)} | {_minutes(topic.minutes)} | {_minutes(topic.optional)} | {', '.join(after) or '–'} |"
-        ]
+        after = ", ".join(name[:2] for name in topic.after)
+        users = [each.number for each in exercises.values() if topic.name[:2] in _builds_on(kit, each)]
+        needed = f"{len(users)} exercises" if len(users) > _MANY else ", ".join(users) or "–"
+        minutes = f"{_minutes(topic.minutes)} | {_minutes(topic.optional)}"
+        lines += [f"| {_link(topic)} | {minutes} | {after or '–'} | {needed} |"]
     for topic in lectures:
         lines += ["", f"## {topic.title}", ""]
         lines += ["| exercise | name | importance | difficulty | minutes | builds on |"]
         lines += ["|---|---|---|---|--:|---|"]
-        lines += [_row(each, exercises) for each in topic.exercises]
+        lines += [_row(each, exercises, _builds_on(kit, each)) for each in topic.exercises]
         lines += ["", f"### Explaining mistakes in {topic.name[:2]}", ""]
         for said in kit.explained.get(topic.name, ()):
             lines += [f"- `{said.exercise}`: “{_plain(said.mistake)}” {said.explain.strip()}"]
@@ -340,15 +375,19 @@ def _syllabus(syllabus: Syllabus, topics: dict[str, Topic]) -> Iterator[str]:
     yield ""
 
 
-def _row(exercise: Exercise, exercises: dict[str, Exercise]) -> str:
+def _builds_on(kit: Kit, exercise: Exercise) -> list[str]:
+    return kit.builds_on.get(exercise.lecture, {}).get(exercise.name, [])
+
+
+def _row(exercise: Exercise, exercises: dict[str, Exercise], builds_on: Sequence[str]) -> str:
     place = f"../solutions/exercises/{exercise.lecture}/{exercise.name}.py"
     needs = [f"{number} `{exercises[number].name}`" for number in exercise.needs]
-    needs += [
-        f"lecture {name[:2]}" for name in exercise.after if name not in {exercises[n].lecture for n in exercise.needs}
-    ]
+    for lecture in builds_on:
+        terms = ", ".join(term for name, term in exercise.terms if name[:2] == lecture)
+        needs.append(f"{lecture} ({terms})" if terms else lecture)
     return (
         f"| [{exercise.number} · {exercise.title}]({place}) | `{exercise.name}` | {exercise.importance} | "
-        f"{exercise.stars} | {exercise.minutes} | {', '.join(needs)} |"
+        f"{exercise.stars} | {exercise.minutes} | {'; '.join(needs) or '–'} |"
     )
 
 
@@ -361,6 +400,6 @@ def _minutes(minutes: int) -> str:
 
 
 def _plain(sentence: str) -> str:
-    """A sentence of a bank as Markdown that shows its characters, apart from `code` and *words*."""
+    """A mistake's sentence as Markdown that shows it literally, except for `code` and *emphasis*."""
     parts = _AS_IT_IS.split(sentence)
     return "".join(part if i % 2 else re.sub(r"([\\*_\[\]<>$#|~])", r"\\\1", part) for i, part in enumerate(parts))

@@ -1,6 +1,6 @@
 """Runs our own programs (references, mistakes, answers, mutants) on cases, in this process.
 
-They aren't isolated, so submissions are never run here.
+There is no isolation, so submissions are never run here.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from course_utils.testing.checking import SEED, seed_all
 from course_utils.testing.observing import observe
 from course_utils.testing.plain import Raised
 from course_utils.testing.probes import from_source
-from course_utils.testing.requirements import Outcome, outcome
+from course_utils.testing.requirements import Case, Outcome, outcome, summarized
 
 from .exercise import Given, Promise
 
-# Of processor time for one case; a program that takes longer has that for its outcome. A right one has time on a busy
-# machine too. Many a wrong one never ends, and that need not be known to the last second.
+# Processor seconds for one case, after which its outcome is OutOfTime. Right programs get plenty, even for a busy
+# machine. Wrong ones get less, because many of them never end.
 SECONDS, BRIEF = 10.0, 3.0
-_SLOW = 3  # cases that may be out of time before the others are taken to be
+_SLOW = 3  # after this many cases have run out of time, all others are assumed to
 
 
 class OutOfTime(BaseException):
@@ -41,7 +41,7 @@ class Trial:
         self._slow = 0
         with quietly(), _no_warnings(), _time_limit(seconds):
             for title, text in (("setup", setup), ("answer", code)):
-                # A cell that fails does not end a notebook: what is there is tried.
+                # A failing cell does not end a notebook: test whatever it has defined.
                 with contextlib.suppress(Exception, SystemExit, OutOfTime):
                     run_cell(text, title, self._names)
 
@@ -63,7 +63,8 @@ class Trial:
                         except OutOfTime:
                             seen = observe(_out_of_time)
                     self._slow += seen.error == "OutOfTime"
-                    yield outcome(seen, promise.comparison)
+                    made = Case(case.args, case.kwargs, {})
+                    yield outcome(summarized(seen, promise.probe, promise.summary, made), promise.comparison)
 
     def outcome(self, name: str, promise: Promise, case: Given, seed: int = SEED) -> Outcome:
         """The outcome of one case."""
@@ -82,7 +83,7 @@ def _out_of_time() -> None:
 @contextlib.contextmanager
 def _no_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a program's warnings are its author's; where they are errors, it would fail
+        warnings.simplefilter("ignore")  # else a program with warnings would fail where they are errors
         yield
 
 
@@ -91,14 +92,14 @@ def _time_limit(seconds: float) -> Iterator[None]:
     def stop(_: int, __: FrameType | None) -> None:
         raise OutOfTime
 
-    # What is raised in a finalizer or a callback of the garbage collector goes no further: Python only reports it. It
-    # is nothing to report, since the next tick raises it again.
+    # In a finalizer or a callback of the garbage collector, Python doesn't propagate exceptions but reports them. Don't
+    # report this one, since the next tick raises it again.
     def report(unraisable: sys.UnraisableHookArgs) -> None:
         if unraisable.exc_type is not OutOfTime:
             reporting(unraisable)
 
     reporting, sys.unraisablehook = sys.unraisablehook, report
-    # The virtual timer leaves SIGALRM, which pytest-timeout uses, alone.
+    # The virtual timer doesn't use SIGALRM, which pytest-timeout needs.
     previous = signal.signal(signal.SIGVTALRM, stop)
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds, 0.1)
     try:

@@ -14,7 +14,7 @@ import einops.einops
 import torch
 from torch.nn.modules import module
 
-# Hooks of all modules: what a wrong answer leaves here would be called, or warned of, wherever a model runs next.
+# Global module hooks: one that a wrong answer leaves behind would be called, or warned about, when the next model runs.
 _HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks")
 
 
@@ -33,9 +33,9 @@ def _compiled(text: str, filename: str) -> CodeType:
 
 @contextlib.contextmanager
 def quietly(threads: int = 1) -> Iterator[None]:
-    """In this context, nothing is printed; afterwards torch's settings are restored."""
+    """A context in which nothing is printed; on exit, torch's settings are restored."""
     dtype, before = torch.get_default_dtype(), torch.get_num_threads()
-    torch.set_num_threads(threads)  # on a busy machine a second one spins, and costs more than it gives
+    torch.set_num_threads(threads)  # on a busy machine a second one spins, and costs more than it gains
     hooks = {kind: dict(getattr(module, kind)) for kind in _HOOKS}
     _forget_shapes()
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -51,7 +51,6 @@ def quietly(threads: int = 1) -> Iterator[None]:
 
 
 def _forget_shapes() -> None:
-    # einops remembers what it worked out for a call by value, and 2.0 == 2: whether `size=4 / 2` fails would depend on
-    # what ran before.
+    # einops caches recipes by argument value, and 2.0 == 2: whether `size=4 / 2` fails would depend on earlier calls.
     for cached in ("_prepare_transformation_recipe", "_reconstruct_from_shape"):
         getattr(einops.einops, cached).cache_clear()

@@ -1,7 +1,8 @@
 """A kernel control group for a submission's memory, if this machine lets us create one.
 
-The kernel then counts every page once, including those that it holds for a process (pipes, sockets, page tables), and
-immediately kills what exceeds the limit. Without a group, the fork server counts pages itself, twenty times a second.
+The kernel then counts every page once, including those that it holds on a process's behalf (pipes, sockets, page
+tables), and kills as soon as the limit is exceeded. Without a group, the fork server counts pages itself, 20 times a
+second.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_NAME = "course-grading-"  # followed by the process that made it, and when (in nanoseconds since the machine started)
-_NEW = 60_000_000_000  # nanoseconds in which a group is locked after it was made, or never will be
+_NAME = "course-grading-"  # followed by the creating process's id and the time (nanoseconds since boot)
+_NEW = 60_000_000_000  # nanoseconds: a group older than this that isn't locked has been abandoned
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,14 @@ class MemoryGroup:
         self.descriptors: list[int] = []
         self._lock: int | None = None
         try:
-            # While this process lives, it has the lock, and nobody sweeps the group. Every container that shares the
-            # kernel's groups sees a lock; a process's number means nothing there.
+            # This process holds the lock while it lives, so that nobody sweeps the group. All containers that share the
+            # kernel's groups see the lock, whereas a process id would mean nothing in another container.
             self._lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
             fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             (folder / files.limit).write_text(str(limit))
-            with contextlib.suppress(FileNotFoundError, PermissionError):  # where the kernel doesn't count swap
-                # Version 2 limits swap by itself, version 1 together with memory: a page more, so that it is memory
-                # that counts as full.
+            with contextlib.suppress(FileNotFoundError, PermissionError):  # if the kernel doesn't count swap
+                # Version 2 limits swap separately, version 1 together with memory: there, one page more, so that the
+                # memory limit is reached first.
                 (folder / files.swap).write_text(str(0 if files is _VERSIONS["cgroup2"] else limit + mmap.PAGESIZE))
             self.descriptors.append(os.open(folder / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC))
             for name in (files.kills, files.reached):
@@ -69,7 +70,7 @@ class MemoryGroup:
         if self._lock is not None:
             os.close(self._lock)
         self.descriptors, self._lock = [], None
-        for _ in range(20):  # what has just ended may still be counted
+        for _ in range(20):  # processes that have just ended may still be counted
             try:
                 return self.folder.rmdir()
             except FileNotFoundError:
@@ -106,8 +107,8 @@ def _places(own: str, mounts: str) -> Iterator[tuple[Path, _Files]]:
             continue
         folder = Path(os.path.normpath(os.path.join(place, os.path.relpath(path, root))))
         if kind == "cgroup2":
-            # In version 2 a group that hands memory on to groups below it may hold no process. Ours holds this one, so
-            # the new one goes beside it; systemd gives a user's processes such a place.
+            # In version 2, a group that delegates memory to subgroups can't have processes. Ours has this process, so
+            # the new group becomes its sibling; systemd lets a user's processes do that.
             folder = folder.parent
         if folder.is_relative_to(place):
             yield folder, _VERSIONS[kind]
@@ -115,7 +116,7 @@ def _places(own: str, mounts: str) -> Iterator[tuple[Path, _Files]]:
 
 def _try(join: int) -> None:
     """Raise OSError if our processes can't be moved there."""
-    # It ends by itself when its input closes, also if this process is killed meanwhile.
+    # cat ends by itself when its input closes, even if this process is killed in the meantime.
     with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as process:
         try:
             os.write(join, str(process.pid).encode())
@@ -124,11 +125,11 @@ def _try(join: int) -> None:
 
 
 def _sweep(place: Path) -> None:
-    """Remove the groups of killed graders, which nobody has locked."""
+    """Remove the groups that killed graders have left, which nobody has locked."""
     for folder in place.glob(f"{_NAME}*"):
         with contextlib.suppress(OSError, ValueError):
             if time.monotonic_ns() - int(folder.name.rpartition("-")[2]) < _NEW:
-                continue  # perhaps its maker is about to lock it
+                continue  # its creator may be about to lock it
             lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

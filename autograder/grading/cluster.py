@@ -1,4 +1,4 @@
-"""Workers on other machines: those of a Dask scheduler, which have this course installed and share no files with us."""
+"""Workers on other machines: those of a Dask scheduler. They need this course installed, and share no files with us."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PATIENCE = 120.0  # seconds without any worker
 def grade_on_cluster(
     tasks: Iterator[Task], scheduler: str, limits: Limits, unsafe: bool
 ) -> Iterator[tuple[Task, Outcome]]:
-    """Grade tasks on the workers of the scheduler at that address."""
+    """Grade tasks on the workers of the scheduler at that address. Raises :class:`EngineError` or `SandboxError`."""
     try:
         client = Client(scheduler, timeout=20)
         client.wait_for_workers(1, timeout=60)
@@ -38,7 +38,7 @@ def grade_on_cluster(
 
 
 def _prepare(client: Client, limits: Limits, unsafe: bool) -> None:
-    """Warm up every worker, and find out whether it can grade at all."""
+    """Warm up every worker and check that it can grade. Raises :class:`EngineError` or `SandboxError` otherwise."""
     checks = {
         address: client.submit(worker.prepare, limits, unsafe, workers=[address], allow_other_workers=True, pure=False)
         for address in client.nthreads()
@@ -48,7 +48,7 @@ def _prepare(client: Client, limits: Limits, unsafe: bool) -> None:
         try:
             problem = check.result(timeout=180)
         except (KilledWorker, CancelledError):
-            died.append(address)  # another takes its place
+            died.append(address)  # its supervisor (nanny) starts another
             continue
         except Exception as error:
             raise EngineError(
@@ -58,17 +58,17 @@ def _prepare(client: Client, limits: Limits, unsafe: bool) -> None:
         if problem:
             raise SandboxError(problem)
     if checks and len(died) == len(checks):
-        raise EngineError("every worker died while it started\n  → run the same command again")
+        raise EngineError("every worker died while starting\n  → run the same command again")
 
 
 def _spread(client: Client, tasks: Iterator[Task]) -> Iterator[tuple[Task, Outcome]]:
     """Grade tasks on the workers; a task whose worker dies is retried, the last time alone.
 
-    Each worker has one task waiting in addition to its current one, so that it's never idle while a result travels.
-    (More would be lost with the worker.) ``flying`` are the tasks at the workers, each with its attempt number;
-    ``again`` are those whose worker died. A task that has failed twice waits until nothing else is left, because it may
-    have been the cause and could take others' work with it. Workers may come and go, so the number of free places is
-    recounted every two seconds.
+    Each worker has one task waiting in addition to its current one, so that it isn't idle while a result is in transit.
+    (More would be lost if the worker died.) ``flying`` has the tasks at the workers, each with its attempt number;
+    ``again`` has those whose worker died. A task that has failed twice waits until nothing else is left, because it may
+    be what kills workers, and others' work with them. Workers may come and go, so they are counted again every two
+    seconds.
     """
     flying: dict[Future[Any], tuple[Task, int]] = {}
     again: list[tuple[Task, int]] = []
@@ -114,8 +114,8 @@ def _spread(client: Client, tasks: Iterator[Task]) -> Iterator[tuple[Task, Outco
             except CancelledError:
                 if client.status != "running":
                     raise EngineError(
-                        "the connection to the scheduler is lost\n  → what was graded is kept; start the scheduler and "
-                        "run the same command again"
+                        "the connection to the scheduler was lost\n  → finished results are kept; start the scheduler "
+                        "and run the same command again"
                     ) from None
                 reason = "the scheduler dropped it"
             except Exception as error:
@@ -124,4 +124,4 @@ def _spread(client: Client, tasks: Iterator[Task]) -> Iterator[tuple[Task, Outco
                 again.append((task, attempt + 1))
                 again.sort(key=lambda item: item[1])
             else:
-                yield task, worker.failed(f"{reason} {ATTEMPTS} times while it was graded")
+                yield task, worker.failed(f"{reason} {ATTEMPTS} times while grading it")

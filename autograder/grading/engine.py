@@ -1,8 +1,8 @@
 """Distributes submissions: to this process, to workers on this machine, or to those of a Dask scheduler.
 
-Each way takes tasks from an iterator as needed and yields each with its outcome, in the order in which they finish. If
-a worker dies or has no sandbox, its task is tried again, the third time alone, because what another submission did to
-the machine may have been the cause.
+Each of these takes tasks from an iterator as needed and yields each with its outcome, in the order in which they
+finish. If a worker dies or has no sandbox, its task is retried. The third and last attempt runs alone, because another
+submission's load on the machine may have been the cause.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def grade_all(
     """
     for task, outcome in _spread(tasks, limits, unsafe, workers, scheduler):
         if isinstance(outcome, Failed) and outcome.refused:
-            raise SandboxError(outcome.reason)  # the next one would have no sandbox either
+            raise SandboxError(outcome.reason)  # the next task would have no sandbox, either
         yield task, outcome
 
 

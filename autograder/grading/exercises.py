@@ -12,21 +12,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # with PyTorch, which the commands that grade nothing do without
+if TYPE_CHECKING:  # imports PyTorch, which commands that don't grade avoid
     from course_utils.testing.requirements import Check
 
 STUB = "# YOUR CODE HERE\nraise NotImplementedError()"
 TEXT_STUB = "YOUR ANSWER HERE"
 SOLUTION = ("### BEGIN SOLUTION", "### END SOLUTION")
-HIDDEN_FOLDER = "hidden"  # as course_utils.testing.checking.HIDDEN, which would bring PyTorch
+HIDDEN_FOLDER = "hidden"  # course_utils.testing.checking.HIDDEN, without importing PyTorch
 
 
 @dataclass(frozen=True)
 class Exercise:
     """One exercise of a lecture. ``solution`` is a whole cell, ``line`` is where it starts.
 
-    ``packed`` is its check, with the visible cases; it's empty only while checks are being made. ``lecture`` is the
-    source that it's in, if it was read from one.
+    ``packed`` is its check with the visible cases, as bytes; it's empty only while checks are being built. ``lecture``
+    is the source file that it was read from, if any.
     """
 
     name: str
@@ -39,12 +39,12 @@ class Exercise:
 
     @cached_property
     def check(self) -> Check:
-        """What its requirements are, and how each is tried."""
+        """Its requirements, and how each is tested."""
         return unpacked(self.packed)
 
     @cached_property
     def made_from(self) -> str:
-        """What its check was made from."""
+        """A digest of what its check was made from."""
         return str(json.loads(self.packed.partition(b"\n")[0])["made_from"])
 
     @property
@@ -60,9 +60,9 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Question:
-    """A question whose points a person gives: nbgrader's manually graded cells.
+    """A question that a person grades: nbgrader's manually graded cells.
 
-    ``text`` is its cell as students get it. ``task``: that cell says what to do, and the answer may be anywhere.
+    ``text`` is its cell as students get it. ``task``: the cell only says what to do, and any cell may have the answer.
     """
 
     name: str
@@ -75,8 +75,9 @@ class Question:
 class Cell:
     """A cell of a notebook; ``name`` is its ``grade_id``, or "" if it has none. ``prose``: it's text, not code.
 
-    What its outputs in the notebook say, which anybody may have written: ``ended`` is the class of the error that it
-    ended with, "" if it came to its end, None if it has no outputs; ``earned`` are the points that a check showed.
+    ``ended`` and ``earned`` come from the outputs saved in the notebook, which anybody may have edited. ``ended`` is
+    the class of the error that stopped the cell, "" if there was none, None if the cell has no outputs; ``earned`` has
+    the points that a check showed.
     """
 
     text: str
@@ -87,15 +88,16 @@ class Cell:
 
     @cached_property
     def plain(self) -> str:
-        """Its text without what editors change on their own: line ends, and spaces before them.
+        """Its text without what editors change by themselves: line endings, and spaces before them.
 
-        Other characters that Python calls spaces or line ends are kept: a no-break space is a syntax error.
+        Other characters that Python's str methods call spaces or line breaks are kept: a no-break space, for instance,
+        is a syntax error.
         """
         return "\n".join(line.rstrip(" \t") for line in re.split(r"\r\n|\r|\n", self.text)).strip("\n")
 
     @cached_property
     def title(self) -> str:
-        """What to call it for a person who looks for it in the notebook."""
+        """What to call it in messages, so that a person can find it in the notebook."""
         lines = [line.strip() for line in self.plain.splitlines()]
         return f"the cell {self.name}" if self.name else f"the cell that begins with `{[*lines, ''][0]:.60}`"
 
@@ -104,7 +106,7 @@ class Cell:
 class ProblemSet:
     """The exercises of a lecture and all its code cells as students get them, both in order.
 
-    ``hidden``: a class's cases, by exercise. ``questions`` are those that no test judges.
+    ``hidden`` has a class's hidden cases, by exercise. ``questions`` are graded by a person.
     """
 
     lecture_name: str
@@ -120,7 +122,7 @@ class ProblemSet:
 
     @cached_property
     def digest(self) -> bytes:
-        """A hash of everything in here that can change a point. (The position in the source can't.)"""
+        """A hash of everything in here that can change a point. (An exercise's line number can't.)"""
         exercises = [
             [e.name, e.points, e.setup, e.solution, _hash(e.packed), _hash(self.hidden.get(e.name, b""))]
             for e in self.exercises
@@ -144,7 +146,7 @@ def hidden_path(course: Path, name: str) -> Path:
 
 
 def made_from(path: Path) -> str:
-    """What the check in a file was made from, or "" if there's no readable one."""
+    """The digest of what a stored check was made from, or "" if the file can't be read."""
     try:
         with path.open("rb") as file:
             return str(json.loads(file.readline())["made_from"])
@@ -161,9 +163,9 @@ def unpacked(content: bytes) -> Check:
 
 
 def with_stub(solution: str, stub: str = STUB) -> str:
-    """A solution cell with the stub, indented as it is there, instead of the solution; all of it where none is marked.
+    """A solution cell with the solution replaced by the stub, indented as there; just the stub if no part is marked.
 
-    As nbgrader does it.
+    nbgrader does the same.
     """
     if SOLUTION[0] not in solution:
         return stub

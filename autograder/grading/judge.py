@@ -1,6 +1,6 @@
 """The judge's side of grading: asks the student's process what its code does, and compares the answers.
 
-For each case of a check it sends a name, or a probe's source, with the arguments; plain data comes back. Expected
+For each case of a check, it sends a name, or a probe's source, with the arguments, and gets plain data back. Expected
 values and comparison rules never leave this process.
 """
 
@@ -20,31 +20,20 @@ from autograder.inside.messages import Call, Missing, Names, Ran, ReadNames, Req
 from course_utils.testing import Observation, freeze, tensors
 from course_utils.testing.comparing import compare
 from course_utils.testing.plain import Opaque, Raised
-from course_utils.testing.requirements import Case, Outcome, Requirement, outcome
+from course_utils.testing.requirements import Case, Outcome, Requirement, outcome, summarized
 from course_utils.testing.rubric import Met, Rubric, score
 
 from .cells import quietly
 from .conversation import Conversation, Gone
 from .exercises import Cell, Exercise, ProblemSet, unpacked
 from .marks import Mark
-from .program import Kind, Program
+from .program import NOT_HERE, Kind, Program
 from .sandbox import Sandbox, SandboxError
 from .text import MESSAGE_LIMIT, clean
 
-# What a call may meet here and not on a student's machine, or the other way round: packages, files, somebody to ask,
-# another system or GPU, more memory.
-_NOT_HERE = re.compile(
-    r"(?:ModuleNotFound|FileNotFound|Permission|OS|Memory|StdinNotImplemented|URL|HTTP|gai|g?herror|SSL|ConnectTimeout|"
-    r"Tcl|Connection\w*)(?:Error|error)?:|Error: unsupported locale|"
-    r".*(?:Address family not supported|cannot resolve|getpwuid|NVIDIA|CUDA|CuDNN|\bMPS\b|\bXPU\b|Windows|latex|"
-    r"enforce fail|can't allocate|can't start new thread|too many open files|no space left)|"
-    # A shell without a front end: magics that it does not have, streams that are no files, a kernel that is not there.
-    r"UsageError:|UnsupportedOperation:|AttributeError:.*(?:NoneType|Shell|kernel|parent_header)|KeyError:.*IPKernelApp",
-    re.IGNORECASE,
-)
-_OUR_SECONDS = 60.0  # for the lecture's own cells: a machine under load is no fault of the student's
-# Bytes that a process's answers to one exercise's cases, which are kept until they are scored, and to the cells before
-# it may take. Honest ones take up to 25 million. A text with one emoji takes four times its bytes here.
+_OUR_SECONDS = 60.0  # for the lecture's own cells: if the machine is under load, the student is not to blame
+# Bytes that a process may send in answer to one exercise's cases, which are kept until they are scored, and to the
+# cells before it. Honest ones send up to 25 million. (A string with one emoji takes four times as many bytes here.)
 _ANSWERS_LIMIT = 2**28
 _A = TypeVar("_A", Ran, Names)
 
@@ -53,9 +42,9 @@ _A = TypeVar("_A", Ran, Names)
 class _Work:
     """A submission being judged, in two passes: first with the tests that students see, then with the hidden ones.
 
-    ``waiting`` are the exercises that this pass hasn't come to yet, ``rubrics`` what the first pass found, ``marks``
-    what is known so far, both by exercise. ``at`` is the current step, if an end there isn't our fault. ``counted``:
-    the bytes that the current process had sent when the last exercise was judged.
+    ``waiting`` are the exercises still to be judged in this pass; ``rubrics`` are the first pass's results, ``marks``
+    the marks so far, both by exercise. ``at`` is the current step, or None if a process that ends there isn't the
+    student's fault. ``counted`` is how many bytes the current process had sent when the last exercise was judged.
     """
 
     program: Program
@@ -71,34 +60,35 @@ class _Work:
 def grade(problems: ProblemSet, cells: Sequence[Cell], box: Sandbox) -> tuple[list[Mark], list[str]]:
     """Grade one submission, given the code cells of its notebook.
 
-    Returns a mark for each exercise, in order, and notes for a person: what ended, hung, wasn't available to an answer,
-    or should be looked at. The marks are clean text; the notes are not.
+    Returns a mark for each exercise, in order, and notes for a reviewer: what ended, hung, wasn't available to an
+    answer, or deserves a look. The marks' text is clean; the notes' is not.
 
     The cells run in order in one process, and each exercise is judged at its test cell (see
-    :mod:`autograder.grading.program`); this happens twice. The first pass tries what students see, and every word that
-    the submission has a say in (values, errors, calls) comes from it: no process of the submission has seen a hidden
-    input by then. The second pass, in a process of its own, tries the hidden cases of requirements that are met so far,
-    and adds nothing but verdicts. A single pass could not keep what one exercise is given out of what another returns.
+    :mod:`autograder.grading.program`); this happens twice. The first pass tries the cases that students see, and all
+    text that the submission can influence (values, errors, calls) comes from it: by then, no process of the submission
+    has seen a hidden input. The second pass, in a new process, tries the hidden cases of the requirements that are met
+    so far, and adds nothing but verdicts. In a single pass, one exercise's answer could reveal the hidden inputs that
+    another was given.
 
-    If a process ends or hangs, the current step is dropped and the others run again in a fresh process; an exercise
-    whose answer or call it was gets nothing. Raises :class:`SandboxError` if a process ends before any of the student's
-    code has run.
+    If a process ends or hangs, the current step is dropped and the others run again in a fresh process; if the step was
+    an exercise's answer or a call of it, that exercise gets no points. Raises :class:`SandboxError` if a process ends
+    before any of the student's code has run.
     """
     begin, seconds = time.monotonic(), box.limits.seconds_in_all
     work = _Work(Program(problems, cells), waiting=list(problems.exercises))
     work.notes += _suspicious(work.program)
-    _work_off(work, box, begin + seconds / 2)  # what takes all of that must not cost what came before it
+    _work_off(work, box, begin + seconds / 2)  # even if it takes that long, results so far are kept
     work.hidden = True
     work.waiting = [
         each for each in problems.exercises if work.marks[each.name].points and problems.hidden.get(each.name)
     ]
     _work_off(work, box, begin + seconds)
-    # What is wrong in both passes is said once.
+    # A note from both passes is kept once.
     return [_cleaned(work.marks[exercise.name]) for exercise in problems.exercises], list(dict.fromkeys(work.notes))
 
 
 def _work_off(work: _Work, box: Sandbox, end: float) -> None:
-    """Judge what's waiting, in as many processes as it takes."""
+    """Judge the exercises that are waiting, in as many processes as it takes."""
     while work.waiting:
         gone: Gone | None = None
         work.at = None
@@ -113,18 +103,18 @@ def _work_off(work: _Work, box: Sandbox, end: float) -> None:
         if work.at is not None:
             _drop(work, work.at, why, f"{why} ({gone.detail})" if gone.detail else why)
         elif time.monotonic() < end:
-            raise SandboxError(f"the sandbox failed before it came to the student's code: {why} {gone.detail}")
+            raise SandboxError(f"the sandbox failed before any of the student's code ran: {why} {gone.detail}")
         if time.monotonic() >= end:
             for exercise in work.waiting:
-                _nothing(work, exercise, "The cells before it used up all the time that there was.")
+                _nothing(work, exercise, "Earlier cells used up all of the notebook's time.")
                 work.notes.append(f"{exercise.name}: no time was left for it")
             return
 
 
 def _drop(work: _Work, number: int, why: str, in_full: str) -> None:
-    """A process ended or hung at this step, so the step isn't run again.
+    """Drop the step at which a process ended or hung, so that it doesn't run again.
 
-    If that was in a call, the cell that defines the called function is dropped, too, since it may be the cause.
+    If it was a call, the cell that defines the called function is dropped, too, since it may be the cause.
     """
     step = work.program.steps[number]
     for each, other in enumerate(work.program.steps):
@@ -136,15 +126,15 @@ def _drop(work: _Work, number: int, why: str, in_full: str) -> None:
     work.notes.append(f"{step.exercise.name}: {in_full}")
     if step.exercise in work.waiting:
         work.waiting.remove(step.exercise)
-        _nothing(work, step.exercise, f"Your code did not come to an end: {why}.")
+        _nothing(work, step.exercise, f"Your code did not finish: {why}.")
 
 
 def _nothing(work: _Work, exercise: Exercise, why: str) -> None:
-    """No points for an exercise, whatever it had earned. ``why`` is in our own words.
+    """Give no points for an exercise, whatever it had earned. No part of ``why`` may come from the submission.
 
-    Where hidden inputs are the cause, the words are always the same: a choice among them could tell about the inputs.
+    For hidden inputs the message is always the same: different messages could reveal something about the inputs.
     """
-    why = "It did not come to an end, or to a result, on inputs that are not shown." if work.hidden else why
+    why = "It did not finish, or returned nothing usable, on inputs that are not shown." if work.hidden else why
     work.marks[exercise.name] = Mark(exercise.name, 0.0, exercise.points, f"✗ {exercise.name}\n  {why}")
 
 
@@ -158,14 +148,14 @@ def _converse(talk: Conversation, work: _Work) -> None:
     program = work.program
     work.counted = 0
     for number in program.unread:
-        work.at = number  # even reading a cell may keep a parser busy for ever, or crash it
+        work.at = number  # even parsing a cell can hang or crash
         program.learn(number, _ask(talk, work, ReadNames(program.steps[number].cell.text), Names))
     program.stopped.clear()
     work.at, theirs = None, False
     for number in program.to_run():
         step = program.steps[number]
         if step.kind is Kind.OURS:
-            # Before any code of the student's a process that ends is a fault of ours. After it, who knows.
+            # Before any of the student's code has run, a process that ends is our fault. Later, it could be either's.
             work.at = number if theirs else None
             _ask(talk, work, Run(step.cell.text), Ran, _OUR_SECONDS)
         elif step.kind is Kind.THEIRS:
@@ -178,7 +168,7 @@ def _converse(talk: Conversation, work: _Work) -> None:
             reasons: list[str] = []
             try:
                 mark = judged(step.exercise, work, talk, reasons)
-            except _Puzzling as error:  # whoever it was that did not think of this, nobody else loses points by it
+            except _Puzzling as error:  # perhaps our own bug, which must not cost other exercises
                 _nothing(work, step.exercise, str(error))
                 work.notes.append(f"{step.exercise.name}: {error} ({error.detail})")
             else:
@@ -199,7 +189,7 @@ def _stopped(program: Program, exercise: Exercise) -> list[str]:
 
 
 def _ask(talk: Conversation, work: _Work, request: Request, kind: type[_A], seconds: float | None = None) -> _A:
-    """An answer of the kind that the request asks for. Any other means that our code no longer controls the process."""
+    """The answer to a request, of this kind. Raises Gone for any other kind: then student's code runs the process."""
     answer = talk.ask(request, seconds)
     _within_limit(talk, work)
     if not isinstance(answer, kind):
@@ -214,7 +204,7 @@ def _within_limit(talk: Conversation, work: _Work) -> None:
 
 
 def _visible(exercise: Exercise, work: _Work, talk: Conversation, reasons: list[str]) -> Mark:
-    """Try the cases that students see. Why the answer may fail through no fault of its own is added to ``reasons``."""
+    """Try the cases that students see. Adds to ``reasons`` why a call may have failed through no fault of the code."""
     with quietly():
         outcomes = {
             n: [_observe(requirement, case, talk, work, reasons) for case in requirement.cases]
@@ -229,9 +219,9 @@ def _visible(exercise: Exercise, work: _Work, talk: Conversation, reasons: list[
 
 
 def _hidden(exercise: Exercise, work: _Work, talk: Conversation, reasons: list[str]) -> Mark:
-    """Try the hidden cases of the requirements that are met so far. Only the verdict comes from here.
+    """Try the hidden cases of the requirements that are met so far, for the verdict only.
 
-    If a case that students see fails, its message stays; otherwise the words are the requirement's own.
+    If a case that students see has failed, its message is kept; otherwise the message is the requirement's own text.
     """
     rubric = work.rubrics[exercise.name]
     agree = []
@@ -258,7 +248,7 @@ def _mark(exercise: Exercise, rubric: Rubric, message: str) -> Mark:
 
 
 class _Puzzling(Exception):
-    """What came back passed the wire, and comparing or describing it raised an error all the same."""
+    """An answer was well-formed, yet comparing or describing it raised an error."""
 
     detail = ""
 
@@ -268,7 +258,7 @@ def _puzzling() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        puzzling = _Puzzling("What it returned cannot be compared with what is expected.")
+        puzzling = _Puzzling("What it returned cannot be compared with the expected value.")
         puzzling.detail = f"{type(error).__name__}: {error}"[:300]
         raise puzzling from error
 
@@ -281,36 +271,38 @@ def _agrees(requirement: Requirement, came: Outcome, case: Case) -> bool:
 def _observe(
     requirement: Requirement, case: Case, talk: Conversation, work: _Work, reasons: list[str]
 ) -> tuple[Outcome, str]:
-    """The result of one case, with the call in words. If it failed for a reason that may not be the student's code,
-    that is added to ``reasons``.
+    """The outcome of one case, and the call as text. Adds to ``reasons`` why the call may have failed through no fault
+    of the student's code.
     """
     _within_limit(talk, work)
     call = Call(requirement.target, case.args, case.kwargs, requirement.probe)
     blank = dict.fromkeys(requirement.comparison.parts)
     match talk.ask(call):
         case Seen(seen):
-            if seen.error and _NOT_HERE.match(error := f"{seen.error}: {seen.message}"):
+            if seen.error and NOT_HERE.match(error := f"{seen.error}: {seen.message}"):
                 reasons.append(f"it may work on the student's machine; here it ended with {clean(error, limit=300)}")
             now = talk.asked()
             with _puzzling():
                 seen = _checked(replace(seen, call=clean(seen.call, limit=1000)), call, now)
+                seen = summarized(seen, requirement.probe, requirement.summary, case)
                 return outcome(seen, requirement.comparison), seen.call
         case Missing(name):
             if where := work.program.should_define(name):
-                reasons.append(f"{where} ran and defines `{name}`, which isn't there; on another machine it may be")
+                reasons.append(f"{where} ran and defines `{name}`, which is missing; it may exist on another machine")
             return blank | {"value": Raised("NameError", f"name '{name}' is not defined")}, call.name
         case Unsendable(reason):
             reasons.append(f"what it returned cannot be sent to the judge: {clean(reason, limit=500)}")
-            return blank | {"value": Opaque(f"what cannot be looked at: {reason[:500]}")}, call.name
+            return blank | {"value": Opaque(f"something that cannot be inspected: {reason[:500]}")}, call.name
     raise Gone("the answer is not of the kind that was asked for")
 
 
 def _checked(seen: Observation, call: Call, now: Request) -> Observation:
-    """An observation corrected by the arguments' own memory: what the call changed, and whose view the result is.
+    """An observation corrected by the arguments' memory: which arguments the call changed, and which ones the result
+    shares storage with.
 
     ``now`` is the call after it was made. Its tensors were in shared memory, so they show what happened to them,
     whatever the student's process says. Changes that it denies still count, and a claim to share storage counts only if
-    the value is what the argument's memory holds there.
+    the value equals what the argument's memory holds there.
     """
     assert isinstance(now, Call)
     before, after = ({**dict(enumerate(one.args)), **one.kwargs} for one in (call, now))
@@ -322,14 +314,14 @@ def _checked(seen: Observation, call: Call, now: Request) -> Observation:
 
 
 def _shows(seen: Observation, argument: Any) -> bool:
-    """Whether the value is what its strides and offset show of an argument's storage. True if it isn't a tensor."""
+    """Whether the value equals an argument's storage viewed with its strides and offset. True if it isn't a tensor."""
     value = seen.value
     if not isinstance(value, torch.Tensor):
         return True
     for tensor in tensors(argument):
-        with contextlib.suppress(Exception):  # whatever a made-up shape leads to
+        with contextlib.suppress(Exception):  # whatever a forged shape leads to
             assert seen.offset is not None and seen.stride is not None
-            # Within the storage: one without bytes would grow, and a claim is made up of numbers.
+            # Stay within the storage, since set_ would grow it to fit a forged claim.
             last = seen.offset + sum((size - 1) * step for size, step in zip(value.shape, seen.stride, strict=True))
             if value.numel() and (last + 1) * value.dtype.itemsize > tensor.untyped_storage().nbytes():
                 continue
@@ -341,13 +333,17 @@ def _shows(seen: Observation, argument: Any) -> bool:
 
 
 _ODD = re.compile(
-    r"ctypes|_getframe|__(?:globals|code|subclasses|builtins|closure|getattribute|bases|mro|loader|traceback)__|f_back|"
-    r"/proc\b|\bcourse_utils\b[ .]+(?:import )?testing|sys\.(?:modules|meta_path|path|settrace|setprofile)|"
-    r"\b(?:subprocess|multiprocessing|threading|socket|atexit|signal|resource|pickle|marshal|mmap|gc|autograder)\b|"
-    r"\bos\.(?:write|read|open|kill\w*|fork\w*|_exit|dup2?|close\w*|pipe2?|exec\w+|environ|symlink|system|popen)\b|"
-    r"\bbuiltins\b|__import__|\bimportlib\b"
+    r"ctypes|_getframe|_current_frames|currentframe|inspect\.(?:stack|trace)|tb_frame|f_(?:back|locals|globals|code)\b|"
+    r"__(?:globals|code|subclasses|builtins|closure|getattribute|bases|mro|loader|traceback)__|"
+    r"/proc\b|\bcourse_utils\b[ .]+(?:import )?testing|sys\.(?:modules|meta_path|path_hooks|settrace|setprofile)|"
+    r"sys\.monitoring|\bgc\.(?!collect|enable|disable|isenabled|get_stats|get_count)\w+|\bautograder\b|"
+    r"\bos\.(?:write|read|open|kill\w*|fork\w*|_exit|dup2?|close\w*|pipe2?|exec\w+|symlink)\b|"
+    r"\bbuiltins\b|__import__|\bimportlib\.(?!reload\b)\w+|\bfrom[ \t]+importlib\b"
 )
-# Bounded, since what a submission repeats a thousand times would otherwise be read a million times.
+# Modules that let code run while a probe does. Elsewhere these words are names of tensors, too.
+_ODD_MODULES = re.compile(r"^[ \t]{0,40}(?:import|from)[ \t]+([^\n#;]{0,200})", re.MULTILINE)
+_ODD_NAMES = frozenset(["threading", "_thread", "atexit", "signal", "marshal", "mmap"])
+# Bounded, since a submission's thousand repetitions would otherwise be scanned a million times.
 _READY_MADE = r"\b(?:checkpoint|data|flops|timing)\.{0}\b|(?<![\w.])napkin\.[\w.]{{1,60}}"
 _FROM = re.compile(r"\bfrom[ \t]+(course_utils[\w.]{0,60})[ \t]+import[ \t]*(\([^)]{0,300}|[^\n;]{0,300})")
 _IMPORT = re.compile(r"\bimport[ \t]+(course_utils[\w.]{0,60}(?:[ \t]+as[ \t]+\w{1,60})?)")
@@ -355,7 +351,7 @@ _COMPUTES = re.compile(r"course_utils\.(?:napkin|data|flops|checkpoint|memory|ti
 
 
 def _library(text: str) -> set[str]:
-    """What a text imports from those parts of the course's library that compute what exercises ask for."""
+    """What a cell imports from those parts of the course's library that compute what exercises ask for."""
     found = set(_IMPORT.findall(text))
     for module, names in _FROM.findall(text):
         found |= {f"{module}.{' '.join(name.split())}" for name in re.sub("#.*", "", names).strip("( \t").split(",")}
@@ -363,18 +359,20 @@ def _library(text: str) -> set[str]:
 
 
 def _suspicious(program: Program) -> list[str]:
-    """What a person should look at in the student's cells, whatever they earned: uses of things that no answer needs.
+    """Notes on what the student's cells use that no answer needs, whatever they earned.
 
-    Whatever is in the lecture itself may be in a student's copy of its cells. The course's own library has some of the
-    functions that a lecture asks for (``data.get_batch``), or the formula behind them (``napkin.collectives.sent``): in
-    an answer, using one or importing what the lecture doesn't is noted, too.
+    What the lecture itself uses is not noted outside answers, since it may be a copy of the lecture's cells. The
+    course's library has some of the functions that a lecture asks for (``data.get_batch``), or the formula behind them
+    (``napkin.collectives.sent``): using these in an answer, or importing what the lecture doesn't, is noted, too.
     """
     lecture = "\n".join(cell.text for cell in program.problems.cells)
     known = _library(lecture)
     notes = []
     for step in program.steps:
         if step.kind is Kind.THEIRS:
-            found = sorted(set(_ODD.findall(step.cell.text)))
+            imported = " ".join(_ODD_MODULES.findall(step.cell.text))
+            odd = {*_ODD.findall(step.cell.text), *_ODD_NAMES.intersection(re.findall(r"\w+", imported))}
+            found = sorted(odd)
             if step.exercise is None:
                 found = [each for each in found if each not in lecture]
             else:

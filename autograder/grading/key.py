@@ -1,9 +1,9 @@
 """What a result depends on: the submission, the exercises, the grading code and the versions of its libraries.
 
-A result whose key is still current needn't be made again. So the key must change with everything that can change a
-point, and should change with nothing else, because a new key regrades a whole class. Everything in the folders of
-`DECIDING` counts, and nothing else. (Students' checks, which are among the helpers, count as part of their exercises;
-otherwise each of them would regrade the other lectures.)
+A submission isn't graded again while its result's key is current. So the key must change with everything that can
+change a point, and with nothing else, because a new key regrades a whole class. Of the code, it covers the folders in
+`DECIDING`. (The students' checks, which are in course_utils, count as part of their exercises; otherwise a change to
+one would regrade every lecture.)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _VERSIONS = ("torch", "numpy", "einops", "jaxtyping", "ipython")
 
 
 def key(submission: bytes, problems: ProblemSet) -> str:
-    """The key, 64 hexadecimal digits."""
+    """The key of a submission's result: 64 hexadecimal digits."""
     digest = hashlib.sha256()
     for part in (hashlib.sha256(submission).digest(), problems.digest, _grader()):
         digest.update(part)

@@ -11,11 +11,11 @@ from enum import StrEnum
 class Mark:
     """What an exercise earned: ``points`` of ``worth``; ``message`` says why not all, ``mistake`` names the mistake.
 
-    ``hidden``: a hidden test failed; the message is for the instructor, the mistake also for the student.
-    ``requirements``: the text and points of each and whether it's met, in the words of
+    ``hidden``: a hidden test failed; the message is only for the instructor, the mistake also for the student.
+    ``requirements``: the text and points of each, and whether it's met, as a value of
     :class:`course_utils.testing.rubric.Met`. ``open``: a person has yet to give its points, or to confirm them.
 
-    Where a person has decided, ``points`` and ``comment`` are theirs, and ``tests`` the points that the tests gave.
+    If a person has decided, ``points`` and ``comment`` are theirs, and ``tests`` has the points that the tests gave.
     """
 
     exercise: str
@@ -37,15 +37,15 @@ class State(StrEnum):
     QUEUED = "queued"
     GRADED = "graded"
     NEEDS_REVIEW = "needs review"  # graded as far as possible; a person should look
-    FAILED_HERE = "failed here"  # a fault of ours or of this machine: no points, and no zero
+    FAILED_HERE = "failed here"  # the grader's or the machine's fault: no points, but not zero either
 
 
 @dataclass(frozen=True)
 class Result:
     """The result of one submission. ``notes`` say why a person should look, or what failed.
 
-    ``submission`` is the digest of what was handed in. ``comment`` and ``until``, a day to which a student may hand in,
-    are a person's. ``off`` are the points that being late costs, and ``late`` says so in words.
+    ``submission`` is the digest of what was handed in. ``comment`` and ``until``, the last day on which the student may
+    hand in, come from decisions. ``off`` is the late penalty in points, and ``late`` describes it.
     """
 
     student: str
@@ -62,11 +62,11 @@ class Result:
 
     @property
     def points(self) -> float | None:
-        """The sum of the marks, less what being late costs; None if not graded."""
+        """The sum of the marks, less the late penalty; None if not graded."""
         graded = self.state in (State.GRADED, State.NEEDS_REVIEW)
         return sum(mark.points for mark in self.marks) - self.off if graded else None
 
 
 def counts(results: Mapping[str, Result]) -> dict[State, int]:
-    """The number of students in each state, which add up to the roster."""
+    """The number of students in each state; together, they add up to the roster."""
     return {state: sum(result.state is state for result in results.values()) for state in State}

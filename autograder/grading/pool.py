@@ -1,8 +1,8 @@
 """Workers on this machine: processes that grade one submission at a time and are replaced when they die.
 
-A worker is ``python -m autograder.grading.pool``, with a socket as its only way to talk. The standard library's pools
-won't do for two reasons: they give up all their tasks when one worker dies, and they import the calling program again
-in each worker, which takes most of the time until the first result.
+A worker is ``python -m autograder.grading.pool``, and communicates only over a socket. The standard library's pools are
+unsuitable for two reasons: they give up all their tasks when one worker dies, and they import the calling program again
+in each worker, which would take most of the time until the first result.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from .sandbox import ROOT, SandboxError
 from .worker import ATTEMPTS, EngineError, Failed, Outcome, Task, grade_one, prepare, unfinished
 
 _READY = "ready"
-# Seconds that the first worker has the machine to itself for the first result, once it is ready.
+# Seconds that the first worker, once ready, has the machine to itself, for a quick first result.
 _HEAD_START = 1.0
-# Seconds that a task may take beyond all that its limits allow, before its worker is killed: more than the worker's own
-# watchdog gives it, which is enough as long as Python runs there.
+# Seconds beyond a task's limits after which its worker is killed. That's later than the worker's own watchdog, which
+# stops a task as long as the worker executes Python code.
 _GRACE = 60.0
 
 
@@ -39,8 +39,8 @@ class _Worker:
 
     def __init__(self, limits: Limits, unsafe: bool) -> None:
         ours, theirs = socket.socketpair()
-        # With -P nothing is imported from the folder that the command was called in, which may be the class's. The
-        # command's own course comes first, since another one may be installed.
+        # -P keeps Python from importing from the current folder, which may be the class's. This copy of the project
+        # comes first, since another one may be installed.
         paths = filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
         with theirs:
             self.process = subprocess.Popen(
@@ -48,19 +48,19 @@ class _Worker:
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                # Ctrl-C is for the command, which then ends its workers.
+                # Ctrl-C must reach only the command, which then ends its workers.
                 start_new_session=True,
             )
         self.connection = Connection(ours.detach())
-        with contextlib.suppress(OSError):  # one that has died already is noticed when it is waited for
+        with contextlib.suppress(OSError):  # if it has died already, step() notices
             self.connection.send((limits, unsafe))
         self.ready = False
         self.task: Task | None = None
         self.attempt = 0
-        self.over = math.inf  # when its task has taken too long (monotonic)
+        self.over = math.inf  # when its task will have taken too long (monotonic)
 
     def begin(self, task: Task, attempt: int) -> None:
-        """Send a task. If the worker has died in the meantime, that's noticed while waiting for it."""
+        """Send a task. If the worker has died in the meantime, `_Pool.step` notices."""
         self.task, self.attempt = task, attempt
         self.over = time.monotonic() + ATTEMPTS * task.limits.seconds_in_all + _GRACE
         with contextlib.suppress(OSError):
@@ -76,9 +76,9 @@ class _Worker:
 def grade_in_pool(tasks: Iterator[Task], count: int, limits: Limits, unsafe: bool) -> Iterator[tuple[Task, Outcome]]:
     """Grade tasks with at most ``count`` workers.
 
-    Another worker starts only when the last one is ready and there's a task for it; the second only when there's a
-    result or the first has worked for a second. Each start imports PyTorch twice, so workers that all started at once
-    would slow each other down and delay the first result.
+    Another worker starts only when the previous one is ready and a task is waiting; the second one also waits for the
+    first result, or for one second. Each start imports PyTorch twice, so workers that all started at once would slow
+    each other down and delay the first result.
     """
     pool = _Pool(tasks, limits, unsafe)
     try:
@@ -97,9 +97,9 @@ class _Pool:
     def __init__(self, tasks: Iterator[Task], limits: Limits, unsafe: bool) -> None:
         self.workers: list[_Worker] = []
         self._tasks, self._next = tasks, next(tasks, None)
-        self._again: list[tuple[Task, int]] = []  # with the number of the attempt that comes
-        self._stillborn = 0  # workers that died one after another before they were ready
-        self._alone_until = math.inf  # no second worker before (monotonic)
+        self._again: list[tuple[Task, int]] = []  # with the number of the next attempt
+        self._stillborn = 0  # workers in a row that died before they were ready
+        self._alone_until = math.inf  # no second worker starts before this time (monotonic)
 
     @property
     def busy(self) -> list[_Worker]:
@@ -114,7 +114,7 @@ class _Pool:
         """Whether another worker can start without disturbing the existing ones."""
         if not self.workers:
             return True
-        if self._stillborn >= ATTEMPTS:  # those that are there have to do
+        if self._stillborn >= ATTEMPTS:  # make do with the existing ones
             return False
         return all(worker.ready for worker in self.workers) and time.monotonic() >= self._alone_until
 
@@ -141,7 +141,7 @@ class _Pool:
             if not worker.ready:
                 if message != _READY and len(self.workers) == 1:
                     raise SandboxError(message)
-                if message != _READY:  # what the others grade may be why
+                if message != _READY:  # what the other workers are grading may be the cause
                     yield from self._bury(worker)
                     continue
                 worker.ready, self._stillborn = True, 0
@@ -152,7 +152,7 @@ class _Pool:
             again = isinstance(message, Failed) and message.perhaps_by_others and worker.attempt < ATTEMPTS
             if task is not None and again:
                 self._again.append((task, worker.attempt + 1))
-            self._hand_out()  # before what is done is written: nobody waits for a disk
+            self._hand_out()  # before the caller writes the result to disk, so that no worker has to wait
             if task is not None and not again:
                 yield task, message
         self._hand_out()
@@ -164,16 +164,16 @@ class _Pool:
             self._stillborn += not worker.ready
             if self._stillborn >= ATTEMPTS and not self.workers:
                 raise EngineError(
-                    f"{ATTEMPTS} workers died while they started\n"
-                    "  → nothing is lost: run the same command again; if this comes again, try --workers 0"
+                    f"{ATTEMPTS} workers died while starting\n"
+                    "  → no results were lost: run the same command again; if this happens again, try --workers 0"
                 )
         elif worker.attempt < ATTEMPTS:
             self._again.append((worker.task, worker.attempt + 1))
         else:
-            yield worker.task, Failed(f"the worker died {ATTEMPTS} times while it was graded")
+            yield worker.task, Failed(f"the worker died {ATTEMPTS} times while grading it")
 
     def _hand_out(self) -> None:
-        """Give each idle worker a task, first those that were started before. A last attempt is made alone."""
+        """Give each idle worker a task, retries first. A last attempt waits until it can run alone."""
         self._again.sort(key=lambda item: item[1])
         for worker in self.workers:
             if not worker.ready or worker.task is not None or any(busy.attempt == ATTEMPTS for busy in self.busy):
@@ -186,19 +186,19 @@ class _Pool:
 
 
 def main() -> None:
-    """A worker: warm up, then grade what arrives until the other side is gone."""
-    # If the command is killed while this process grades, nobody would wait for what comes out.
+    """Run a worker: warm up, then grade tasks until the command closes the socket."""
+    # If the command is killed while this process is grading, nobody will want the result.
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     with Connection(int(sys.argv[1])) as connection, contextlib.suppress(EOFError, OSError):
         limits, unsafe = connection.recv()
-        gc.disable()  # while PyTorch is imported, as in the sandbox's server
+        gc.disable()  # faster while PyTorch is imported, as in the fork server
         said = prepare(limits, unsafe)
         gc.freeze()
         gc.enable()
         connection.send(said or _READY)
         while True:
             connection.send(grade_one(connection.recv()))
-    os._exit(0)  # the command is gone, and has no use for an orderly end
+    os._exit(0)  # the command has ended, so skip the slow orderly exit
 
 
 if __name__ == "__main__":

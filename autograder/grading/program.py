@@ -1,11 +1,11 @@
 """Which cells of a student's notebook run, and where each exercise is judged.
 
-A kernel runs all cells from top to bottom, and so does grading: helpers in a student's own cells, changed imports,
-answers that were retyped elsewhere, all of it counts. Only cells that would take time and change nothing are left out:
-unchanged cells of the lecture that neither define a name that anything uses nor change the object behind such a name.
+A kernel runs all cells from top to bottom, and so does grading: helpers in a student's own cells, changed imports, and
+answers retyped in other cells all count. Only cells that would take time without any effect are left out: unchanged
+cells of the lecture that neither define a name that is used nor change the object behind such a name.
 
-Names are read from the text of the cells (:mod:`autograder.inside.names`). A student's cells are never parsed in this
-process: their own process reports what they define and use.
+Names are found by parsing cells (:mod:`autograder.inside.names`). A student's cells are never parsed in this process:
+the student's process reports what they define and use.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import importlib.machinery
 import itertools
 import re
 import sys
+import sysconfig
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass
@@ -27,40 +28,58 @@ from autograder.inside.names import defined, used
 
 from .exercises import Cell, Exercise, ProblemSet
 
-# Characters of the names that are read from one notebook; of a hostile one's millions, the first.
+# Characters of names that are kept of one notebook; a hostile one may have any number.
 _NAMES = 1_000_000
-# What is there in every kernel, without any cell.
+# Names that every kernel has before its first cell.
 _ALWAYS = frozenset(vars(builtins)) | {"__name__", "display", "get_ipython", "exit", "quit", "In", "Out", "_", "__"}
-# What a kernel keeps of what cells displayed.
+# Names under which a kernel keeps what cells displayed.
 _DISPLAYED = frozenset(["Out", "_", "__", "___", "_oh"])
-# What looks a name up that is in a text: `eval("std")`, `globals()["std"]`, `!echo $std`. Bounded, as what a submission
-# repeats a thousand times would otherwise be read a million times.
+# Ways to look up a name that no cell mentions: `eval("std")`, `globals()["std"]`, `from __main__ import std`. Bounded,
+# since a submission's thousand repetitions would otherwise be scanned a million times.
 _BY_TEXT = re.compile(
     r"(?<![.\w])(?:eval|exec|locals)\s{0,9}\(|\b(?:vars|dir)\(\s{0,9}\)|globals|\bget_type_hints\b|\buser_ns\b|"
-    r"\bget_ipython\b|\bgetmodule\b|\bsys\.modules\b|%who|"
-    r"""(?<!=["'])(?<!= ["'])\b__main__\b|(?:^|=)[ \t]{0,20}[!%][^\n]{0,100}[${]""",
-    re.MULTILINE,
+    r"\bget_ipython\b(?!\(\)\.(?:run_line_magic|config|events)\b)|\bgetmodule\b|\bsys\.modules\b|%who|"
+    r"""(?<!=["'])(?<!= ["'])\b__main__\b"""
 )
+_SHELL = re.compile(r"(?:^|=)[ \t]{0,20}[!%]", re.MULTILINE)  # and `!echo $std`, `%time {std}`
 _IMPORTED = re.compile(r"^[ \t]{0,40}(?:import|from)[ \t]{1,9}([A-Za-z_]\w{0,60})", re.MULTILINE)
-# What asks the machine for something that may be missing without an error: files, variables, users, times.
+# Ways to ask the machine for something that may be missing without an error: files, environment variables, users,
+# programs.
 _ASKS = re.compile(
-    r"\b(?:getenv|environ|open|glob|iglob|rglob|exists|is_file|is_dir|listdir|scandir|getuser|expanduser)\b"
+    r"\b(?:getenv|environ|open|glob|iglob|rglob|exists|is_file|is_dir|listdir|scandir|getuser|expanduser|subprocess|"
+    r"getoutput)\b"
 )
-# Errors of a cell that is the same on every machine.
+# Errors whose cause may be a difference between this machine and the student's: packages, files, keyboard input, the
+# operating system, GPUs, memory.
+NOT_HERE = re.compile(
+    r"(?:ModuleNotFound|FileNotFound|Permission|OS|Memory|StdinNotImplemented|URL|HTTP|gai|g?herror|SSL|ConnectTimeout|"
+    r"Tcl|Connection\w*)(?:Error|error)?:|Error: unsupported locale|"
+    r".*(?:Address family not supported|cannot resolve|getpwuid|NVIDIA|CUDA|CuDNN|\bMPS\b|\bXPU\b|Windows|latex|"
+    r"enforce fail|can't allocate|can't start new thread|too many open files|no space left)|"
+    # Because of a shell without a front end: missing magics, streams that aren't files, no kernel.
+    r"UsageError:|UnsupportedOperation:|AttributeError:.*(?:NoneType|Shell|kernel|parent_header)|KeyError:.*IPKernelApp",
+    re.IGNORECASE,
+)
+# Ways to change names that the cell doesn't mention.
+_CHANGES_ANYTHING = re.compile(r"import[ \t]{1,9}\*|^[ \t]{0,40}%(?:run|load|store|reset|env)", re.MULTILINE)
+_ASSERTS = re.compile(r"^.{0,200}?\bassert\w{0,40}\b.{0,400}", re.MULTILINE)
+_OURS = ("course_utils", "autograder")  # the parts of this project that a submission can import
+_MADE = re.compile(r"^[ \t]{0,40}(?:async[ \t]{1,9})?(?:def|class)[ \t]{1,9}(\w{1,60})", re.MULTILINE)
+# Errors that a cell raises on every machine.
 _EVERYWHERE = ("SyntaxError", "IndentationError", "TabError", "NotImplementedError")
 
 
 class Kind(Enum):
     """The kinds of cells in a student's notebook."""
 
-    OURS = auto()  # as the lecture has it
+    OURS = auto()  # an unchanged cell of the lecture
     THEIRS = auto()
-    CHECK = auto()  # a test cell: here the judge runs ours, and nothing runs in the student's process
+    CHECK = auto()  # a test cell: here the judge runs our tests, and the cell itself doesn't run
 
 
 @dataclass(frozen=True)
 class Step:
-    """A cell at its position. ``exercise`` is the one that it answers, or the one that is judged here."""
+    """A cell at its position. ``exercise`` is the one that the cell answers, or the one that is judged here."""
 
     cell: Cell
     kind: Kind
@@ -68,10 +87,10 @@ class Step:
 
 
 class Program:
-    """A student's notebook as a list of steps, and what happened to them; steps are identified by their index.
+    """A student's notebook as a list of steps, identified by their index, and what happened to them.
 
-    ``dropped`` are those that ended a process or took too long, with the reason; they don't run again. ``stopped`` are
-    those that raised an error, with the error.
+    ``dropped`` has the steps that ended a process or took too long, with the reason; they don't run again. ``stopped``
+    has those that raised an error, with the error.
     """
 
     def __init__(self, problems: ProblemSet, cells: Sequence[Cell]) -> None:
@@ -82,8 +101,13 @@ class Program:
         self._defined: dict[int, Set[str]] = {}
         self._used: dict[int, Set[str]] = {}
         self._definers: dict[str, list[int]] = defaultdict(list)  # in order
-        self._changers: dict[str, list[int]] = defaultdict(list)  # of ours, in order
-        self._displayed = False  # whether a cell of the student's uses what another displayed
+        self._changers: dict[str, list[int]] = defaultdict(list)  # the lecture's cells, in order
+        theirs = [number for number, step in enumerate(self.steps) if step.kind is Kind.THEIRS]
+        looking = {number for number in theirs if _by_text(self.steps[number].cell.text)}
+        # The student's cells that may use or change names that they don't mention. If one may use some, all of the
+        # lecture's cells run.
+        self._untold = looking | {n for n in theirs if _CHANGES_ANYTHING.search(self.steps[n].cell.text)}
+        self._all = bool(looking)
         self._planned: tuple[tuple[int, int], list[int]] | None = None
         self._left = _NAMES
         tests = {Cell(exercise.tests).plain for exercise in problems.exercises}
@@ -105,22 +129,25 @@ class Program:
         self._left -= sum(len(name) + 1 for name in (*names.defined, *names.used))
         if self._left < 0:
             names = Names([], [])
-        self._displayed |= bool((_DISPLAYED & set(names.used)) - set(names.defined))
+        theirs = self.steps[number].kind is Kind.THEIRS
+        self._all |= theirs and bool((_DISPLAYED & set(names.used)) - set(names.defined))
         self._defined[number], self._used[number] = frozenset(names.defined), frozenset(names.used) - _ALWAYS
         for name in self._defined[number]:
             self._definers[name] = sorted([*self._definers[name], number])
 
     def to_run(self) -> list[int]:
         """The cells to run and the steps at which to judge, in order. All names must be known."""
-        # A notebook made for it keeps this busy for seconds, and each answer that fails asks again.
+        # A hostile notebook can make planning take seconds, and every failed answer asks for the plan again.
         state = len(self._defined), len(self.dropped)
         if self._planned is None or self._planned[0] != state:
             self._planned = state, self._plan()
         return self._planned[1]
 
     def _plan(self) -> list[int]:
-        # Where each name is looked up. What a function uses is looked up when it is called, so below its cell: where
-        # the exercise is judged.
+        if self._all:
+            return [number for number in range(len(self.steps)) if number not in self.dropped]
+        # Names, with the step where each is looked up. What a function uses is looked up when it is called, which is
+        # below its cell, where the exercise is judged.
         wanted: set[tuple[str, int]] = set()
         for number, step in enumerate(self.steps):
             if step.kind is Kind.THEIRS:
@@ -140,140 +167,173 @@ class Program:
         return [number for number in kept if number not in self.dropped]
 
     def excuses(self, place: int, points: float, calls: Sequence[str]) -> Iterator[str]:
-        """Why the answer that's judged at a step may have failed through no fault of its own; first what says most.
+        """Why the answer that's judged at a step may have failed through no fault of its own; most specific first.
 
-        ``points`` are what the cases that students see have earned, ``calls`` what its calls gave as reasons.
+        ``points`` are those that the cases that students see have earned, ``calls`` the reasons found in its calls.
         """
         earned = self.steps[place].cell.earned
         if earned is not None and earned <= points:
-            calls = ()  # it is the same for the student
+            calls = ()  # the student got the same result
         otherwise = functools.partial(self._otherwise, points=points)
-        rest = (self._in_text, otherwise, self._not_installed, self._asks_the_machine)
+        rest = (otherwise, self._not_installed, self._asks_the_machine)
         found = itertools.chain([self._out_of_reach(place)], dict.fromkeys(calls), (look(place) for look in rest))
-        return filter(None, found)  # one by one, as whoever asks wants more
+        return filter(None, found)  # lazily: the caller may need only the first ones
 
     def _out_of_reach(self, place: int) -> str:
-        """Whether the answer uses a name that a cell defines that didn't run, didn't finish, or ran too late."""
+        """A note if the answer uses a name whose cell didn't run, didn't finish, or ran too late; or nothing."""
         exercise = self._judged(place)
         own, behind = self._answers(exercise), sorted(self._behind(exercise))
         ran = {n for n in self.to_run() if n < place and self.steps[n].kind is not Kind.CHECK} - self.stopped.keys()
         for name in behind:
             definers = self._definers.get(name, [])
             if any(number in ran or (number in own and number < place) for number in definers):
-                continue  # where its own cell stopped, that cell's error says why
+                continue  # if the answer's own cell stopped, its error says why
             for number in definers:
                 what = f"it uses `{name}`, which {self.steps[number].cell.title} defines, and "
                 if number in self.dropped:
                     return what + f"that cell was left out: {self.dropped[number]}"
+                if self._as_at_home(number):
+                    continue
                 if number in self.stopped and number < place:
                     return what + f"that cell stopped with {self.stopped[number]:.300}"
                 if self.steps[number].kind is Kind.CHECK:
-                    return what + "nothing in a test cell counts"
-                return what + "that cell stands below its tests"
+                    return what + "code in a test cell does not count"
+                return what + "that cell comes after its tests"
             asked_here = name in asked(exercise) and own
             if not asked_here and any(name in _names(cell.text).defined for cell in self.problems.cells):
-                return f"it uses `{name}`, which a cell of the lecture defines that is not in this notebook"
-        # A call may change what it is given, or count how often it was made, which no text tells.
+                return f"it uses `{name}`, which is defined by a cell of the lecture that is not in this notebook"
+        # A call may change its arguments or other state, which the cells' text doesn't show.
         for number in self._definers_of(behind):
             if number < place and self.steps[number].exercise is None:
                 for below in range(number + 1, place):
                     shared = self._defined[number] & self._used.get(below, frozenset())
                     if self.steps[below].kind is Kind.OURS and below not in ran and shared:
-                        return f"{self.steps[below].cell.title} uses `{min(shared)}` of the student's, and did not run"
+                        return f"{self.steps[below].cell.title} uses the student's `{min(shared)}`, but did not run"
         for name in behind:
             for source in self._sources(name, place)[:1]:
                 step = self.steps[source]
-                first = step.cell.plain == self.problems.cells[0].plain  # modules and settings, which nobody changes
+                first = step.cell.plain == self.problems.cells[0].plain  # imports and settings, which nobody changes
                 if step.kind is not Kind.OURS or first:
                     continue
                 for number in range(source + 1, place):
                     other = self.steps[number]
                     if other.kind is Kind.OURS and number not in ran and name in self._used[number]:
-                        return f"it uses `{name}` of the lecture, and so does {other.cell.title}, which did not run"
+                        return f"it uses the lecture's `{name}`, and so does {other.cell.title}, which did not run"
         return ""
 
     def should_define(self, name: str) -> str:
-        """The cell of the student's that defines a name, as far as its text tells, and that ran; or nothing."""
+        """The title of a student's cell that ran and defines a name according to its text, or ""."""
         ran = (n for n in self._definers.get(name, ()) if n not in self.stopped and n not in self.dropped)
         return next((self.steps[n].cell.title for n in ran if self.steps[n].kind is Kind.THEIRS), "")
 
     def _otherwise(self, place: int, points: float) -> str:
-        """What the notebook's own outputs say otherwise, up to this test cell, or nothing: a cell that stopped here ran
-        to its end there, or the check gave more ``points``.
+        """How the notebook's saved outputs differ from what happened here, up to this test cell, or nothing: a cell
+        that stopped here ran to its end there, or the check gave more ``points``.
 
-        What a cell would have changed, no text tells, so it may be any of the student's. Of a cell without outputs
-        nothing is known; a syntax error it has everywhere.
+        If a cell stopped because something isn't here, the text doesn't show what it would have changed, so it may be
+        any of the student's cells. If it stopped for another reason, the answer has to depend on it.
         """
+        bearing = self._bearing_on(place)
         for number, error in self.stopped.items():
-            cell, kind = self.steps[number].cell, error.partition(":")[0]
-            the_same = kind == cell.ended or (cell.ended is None and (kind in _EVERYWHERE or self._undefined(error)))
-            if number < place and not the_same:
-                return f"{cell.title} stopped here with {error:.300}; look whether it does on the student's machine"
+            may_matter = number in bearing or NOT_HERE.match(error) or "ExceptionGroup" in error
+            if number < place and may_matter and not self._as_at_home(number):
+                title = self.steps[number].cell.title
+                return f"{title} stopped here with {error:.300}; check whether it also does on the student's machine"
         earned = self.steps[place].cell.earned
         if earned is not None and earned > points:
             return (
-                f"its check shows {earned:g} points in the notebook, and the same cases earn {points:g} here: the code "
-                "was changed after that, or something isn't here"
+                f"its check shows {earned:g} points in the notebook, but the same cases earn {points:g} here: the code "
+                "was changed afterwards, or something is missing here"
             )
         return ""
 
     def _not_installed(self, place: int) -> str:
-        """A module that the student's cells above import and that isn't here, or nothing."""
-        for step in self.steps[:place]:
-            if step.kind is Kind.THEIRS:
-                for name in dict.fromkeys(_IMPORTED.findall(step.cell.text)):
-                    if not _installed(name):
-                        return f"{step.cell.title} imports `{name}`, which isn't here"
+        """A note about a module that isn't installed here and that the answer depends on, or nothing."""
+        for number in self._bearing_on(place):
+            cell = self.steps[number].cell
+            for name in dict.fromkeys(_IMPORTED.findall(cell.text)):
+                if not installed(name) and not self._written(name):
+                    return f"{cell.title} imports `{name}`, which isn't installed here"
         return ""
 
+    def _written(self, name: str) -> bool:
+        """Whether a cell of the student's has the name of this module's file, or folder, and so may have written it."""
+        named = re.compile(rf"\b{name}(?:\.py\b|/)")
+        return any(step.kind is Kind.THEIRS and named.search(step.cell.text) for step in self.steps)
+
+    def _as_at_home(self, number: int) -> bool:
+        """Whether a cell that stopped does so on the student's machine, too.
+
+        If the notebook has its outputs, they tell. Otherwise it does with a syntax error, with a name that no cell
+        defines, and if every assertion in it calls a function of the notebook: then it's a test of that function.
+        """
+        if number not in self.stopped:
+            return False
+        cell, error = self.steps[number].cell, self.stopped[number]
+        kind = error.partition(":")[0]
+        if cell.ended is not None:
+            return kind == cell.ended
+        return kind in _EVERYWHERE or self._undefined(error) or (kind == "AssertionError" and self._tests(cell.text))
+
+    def _tests(self, text: str) -> bool:
+        """Whether every line of a cell that asserts something names a function or class of the notebook."""
+        lines = [set(re.findall(r"\w+", line)) for line in _ASSERTS.findall(text)]
+        return bool(lines) and all(words & self._made for words in lines)
+
+    @functools.cached_property
+    def _made(self) -> set[str]:
+        """The functions and classes that the student's cells define."""
+        texts = (step.cell.text for step in self.steps if step.kind is Kind.THEIRS)
+        return set().union(*(_MADE.findall(text) for text in texts))
+
+    def _bearing_on(self, place: int) -> list[int]:
+        """The student's cells above a step that can make a difference to the answer judged there.
+
+        They are its own, those that define or use a name that it uses, and those whose effect no text tells. Modules
+        don't count, or every cell would; and who only calls the answer doesn't change it.
+        """
+        exercise = self._judged(place)
+        modules = frozenset().union(*(_imports(cell.text) for cell in self.problems.cells))
+        behind, own = self._behind(exercise) - modules, self._answers(exercise)
+        called = behind - asked(exercise)
+        return [
+            number
+            for number, step in enumerate(self.steps[:place])
+            if step.kind is Kind.THEIRS
+            and (
+                number in own
+                or not behind.isdisjoint(self._defined.get(number, ()))
+                or not called.isdisjoint(self._used.get(number, ()))
+                or number in self._untold
+            )
+        ]
+
     def _undefined(self, error: str) -> bool:
-        """Whether it's about a name that no cell defines, here or in the lecture."""
+        """Whether an error is about a name that no cell defines, here or in the lecture."""
         found = re.match(r"NameError: name '(\w{1,100})' is not defined", error)
         ours = (_names(cell.text).defined for cell in self.problems.cells)
         return found is not None and found[1] not in self._definers and not any(found[1] in names for names in ours)
 
     def _asks_the_machine(self, place: int) -> str:
-        """What the student's cells above ask the machine for and the lecture doesn't, where nothing in the notebook
-        says how that went there; or nothing. Whoever looks for a file and goes on without it gets no error.
+        """What the cells on which the answer depends ask the machine for, unlike the lecture's, or nothing. Code that
+        looks for a file and goes on without it raises no error, so this matters if the notebook doesn't show its
+        check's result.
         """
         if self.steps[place].cell.earned is not None:
             return ""
-        lecture = {word for cell in self.problems.cells for word in _ASKS.findall(cell.text)}
-        for step in self.steps[:place]:
-            if step.kind is Kind.THEIRS and (found := [w for w in _ASKS.findall(step.cell.text) if w not in lecture]):
-                return f"{step.cell.title} uses `{found[0]}`, and what that finds may not be here"
+        ours = [*(cell.text for cell in self.problems.cells), *(each.solution for each in self.problems.exercises)]
+        ordinary = {word for text in ours for word in _ASKS.findall(text)}
+        for number in self._bearing_on(place):
+            cell = self.steps[number].cell
+            if found := [word for word in _ASKS.findall(cell.text) if word not in ordinary]:
+                return f"{cell.title} uses `{found[0]}`, and what that finds may be missing here"
         return ""
-
-    def _in_text(self, place: int) -> str:
-        """Why an answer that failed may lack a cell of the lecture that no name in the student's code asks for, or
-        nothing: if code looks a name up by a text, every word in the student's cells may be such a name.
-        """
-        ran = set(self.to_run())
-        if self._displayed and any(s.kind is Kind.OURS and n not in ran for n, s in enumerate(self.steps[:place])):
-            return "it may use what a cell of the lecture displayed, and not all of those ran"
-        for words in self._words:
-            for number, step in enumerate(self.steps[:place]):
-                if step.kind is Kind.OURS and number not in ran and (found := sorted(self._defined[number] & words)):
-                    return f"it may look up `{found[0]}`, which {step.cell.title} defines, and that cell did not run"
-        return ""
-
-    @functools.cached_property
-    def _words(self) -> tuple[set[str], ...]:
-        """If a cell of the student's looks names up by a text: the lecture's names among the words of such cells, then
-        among those of all.
-        """
-        texts = [step.cell.text for step in self.steps if step.kind is Kind.THEIRS]
-        such = [text for text in texts if _BY_TEXT.search(text)]
-        ours = set().union(*(self._defined[n] for n, step in enumerate(self.steps) if step.kind is Kind.OURS))
-        # One text at a time: all words of a hostile notebook take a gigabyte.
-        return tuple(set().union(*(ours.intersection(re.findall(r"\w+", text)) for text in some))
-                     for some in (such, texts) if such)  # fmt: skip
 
     def _sources(self, name: str, place: int) -> list[int]:
         """The cells that determine a name's value at a place.
 
-        First the one that defines it: the last one above the place, or else the first one below. Then those of our
-        cells that change its object after that.
+        First the cell that defines it: the last one above the place, or else the first one below. Then the lecture's
+        cells that change the object between that cell and the place.
         """
         found = [n for n in self._definers.get(name, ()) if self.steps[n].kind is not Kind.CHECK]
         above = [number for number in found if number < place]
@@ -285,7 +345,7 @@ class Program:
         return [n for n, s in enumerate(self.steps) if s.exercise is exercise and s.kind is not Kind.CHECK]
 
     def _behind(self, exercise: Exercise) -> set[str]:
-        """The names that an answer uses, those used by the student's cells that define them, and so on."""
+        """The names that an answer uses, the names used by the student's cells that define those, and so on."""
         found: set[str] = set()
         todo = set(asked(exercise)).union(*(self._used.get(number, ()) for number in self._answers(exercise)))
         while todo:
@@ -304,12 +364,26 @@ class Program:
         return sorted({n for name in names for n in self._definers.get(name, ()) if self.steps[n].kind is Kind.THEIRS})
 
 
+def _by_text(text: str) -> bool:
+    """Whether code may look up names that it doesn't contain as names."""
+    if _BY_TEXT.search(text):
+        return True
+    return any((mark := _SHELL.search(line)) and re.search(r"[${]", line[mark.end() :]) for line in text.splitlines())
+
+
 @functools.lru_cache(maxsize=4096)
-def _installed(name: str) -> bool:
-    """Whether there's such a module. Only files are looked at: setuptools, asked for `distutils`, would replace it in
-    this process. Cached, since a thousand cells can import the same ones."""
-    there = name == "__main__" or name in sys.stdlib_module_names
-    return there or importlib.machinery.PathFinder.find_spec(name) is not None
+def installed(name: str) -> bool:
+    """Whether a submission can import a module of this name.
+
+    Searches files only, because asking every finder has side effects: setuptools, asked for `distutils`, would replace
+    it in this process. And only files of the environment: unlike a submission, this process may import from its working
+    folder or from an editable installation. Cached, since a thousand cells may import the same ones.
+    """
+    if name == "__main__" or name in sys.stdlib_module_names or name in _OURS:
+        return True
+    shown = {sysconfig.get_path(each) for each in ("stdlib", "platstdlib", "purelib", "platlib")}
+    places = [place for place in sys.path if place in shown or place.startswith("/usr/")]
+    return importlib.machinery.PathFinder.find_spec(name, [*shown, *places]) is not None
 
 
 def _steps(problems: ProblemSet, cells: Sequence[Cell]) -> tuple[Step, ...]:
@@ -319,7 +393,7 @@ def _steps(problems: ProblemSet, cells: Sequence[Cell]) -> tuple[Step, ...]:
     ours = {cell.plain: cell for cell in problems.cells if not cell.name}
     steps: list[Step] = []
     for cell in cells:
-        # Some tools drop the marks of cells; a test cell is then known by its text.
+        # Some tools drop cells' metadata; then a test cell is recognized by its text.
         if judged := named_tests.get(cell.name) if cell.name else tests.get(cell.plain):
             steps.append(Step(cell, Kind.CHECK, judged))
         elif not cell.name and cell.plain in ours:
@@ -340,7 +414,7 @@ def _steps(problems: ProblemSet, cells: Sequence[Cell]) -> tuple[Step, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def asked(exercise: Exercise) -> frozenset[str]:
-    """The names that an exercise asks for: those that its solution defines and its check uses."""
+    """The names that an exercise asks for: those defined by its solution and used by its check."""
     tried = {exercise.name}.union(*(_of_student(each.probe) for each in exercise.check.requirements))
     return frozenset(defined(exercise.solution)) & tried
 
@@ -353,10 +427,7 @@ def _of_student(probe: str) -> set[str]:
 
 @functools.lru_cache(maxsize=1024)
 def _changes(text: str) -> frozenset[str]:
-    """Names of objects that one of our cells changes in place: ``sizes.append(5)``, ``model.scale = 2``.
-
-    Modules aren't among them: ``torch.manual_seed(0)`` is for its own cell.
-    """
+    """Names whose objects one of the lecture's cells may change in place: ``sizes.append(5)``, ``model.scale = 2``."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(text)):
         match node:
@@ -379,12 +450,12 @@ def _changes(text: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=1024)
 def _imports(text: str) -> frozenset[str]:
-    """The names that one of our cells imports."""
+    """The names that one of the lecture's cells imports."""
     nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.Import, ast.ImportFrom))]
     return frozenset((each.asname or each.name).partition(".")[0] for node in nodes for each in node.names)
 
 
 @functools.lru_cache(maxsize=1024)
 def _names(text: str) -> Names:
-    """The names of one of our cells, cached because every submission has the same ones."""
+    """The names of one of the lecture's cells, cached because every submission has the same ones."""
     return Names(sorted(defined(text)), sorted(used(text)))

@@ -1,8 +1,8 @@
 """Where a submission's code runs: in forks of a fork server in a bubblewrap sandbox, one for each conversation.
 
-The sandbox sees, read-only, the system's libraries, this Python with its packages, and the parts of this project that
-students also have; no sources, no tests, no other submission, no network. Each fork of the server gets its own
-namespaces, scratch folder and limits, and is gone when the conversation ends.
+The sandbox contains, read-only, the system's libraries, this Python with its packages, and the parts of this project
+that students also have, but no sources, tests, other submissions, or network. Each fork of the server gets its own
+namespaces, scratch folder and limits, and ends with its conversation.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from .cgroup import memory_group
 if TYPE_CHECKING:
     from .conversation import Conversation
 
-ROOT = Path(__file__).resolve().parents[2]  # of this project
-_SHOWN = ("autograder/inside", "course_utils")  # of this project: what submissions can read
+ROOT = Path(__file__).resolve().parents[2]  # this project's
+_SHOWN = ("autograder/inside", "course_utils")  # the parts of this project that submissions can read
 
 
 class SandboxError(CourseError):
@@ -42,10 +42,11 @@ class SandboxError(CourseError):
 
 
 class Sandbox:
-    """A fork server, isolated unless ``unsafe``; a context manager. Conversations with it come one after another.
+    """A fork server, isolated unless ``unsafe``; a context manager. It has one conversation at a time.
 
-    If the machine offers a control group for memory, submissions are in one, unless ``group`` is False. The server
-    takes seconds to start, and this process does ``meanwhile`` in that time.
+    If the machine offers a control group for memory, submissions run in one, unless ``group`` is False. The server
+    takes seconds to start; in that time, this process calls ``meanwhile``. Raises :class:`SandboxError` if it can't
+    start.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class Sandbox:
             env={**_ENVIRONMENT, "COURSE_GRADING_PATH": _INSIDE if wall else str(ROOT)},
             pass_fds=[theirs.fileno(), *held, *(wall.descriptors if wall else [])],
             stdin=subprocess.DEVNULL,
-            # If this is a terminal, bubblewrap shows it to the submissions as /dev/console.
+            # bubblewrap would show a terminal to submissions as /dev/console.
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             process_group=0,
@@ -87,9 +88,9 @@ class Sandbox:
             self.close()
             remedy = "bubblewrap needs user namespaces (sysctl kernel.unprivileged_userns_clone=1)"
             if os.geteuid() == 0:
-                # A user namespace would do here too, but the kernel would not count this root's processes in it.
+                # A user namespace would work here, too, but the kernel would not count root's processes in it.
                 remedy = (
-                    "root needs CAP_SYS_ADMIN for it, which containers mostly lack: grade as an ordinary user "
+                    "root needs CAP_SYS_ADMIN for it, which most containers lack: grade as an ordinary user "
                     "(`runuser -u NAME -- course grade …`), or start the container with `--cap-add SYS_ADMIN`"
                 )
             raise SandboxError(
@@ -98,7 +99,10 @@ class Sandbox:
 
     @contextlib.contextmanager
     def conversation(self, end: float | None = None) -> Iterator[Conversation]:
-        """A fresh student's process; nothing of it is left afterwards. ``end`` is when its time is up (monotonic)."""
+        """A fresh student's process, removed without a trace on exit. ``end`` is when its time is up (monotonic).
+
+        Raises :class:`SandboxError` if the process can't be isolated, or ends through no fault of the student's.
+        """
         from .conversation import Conversation, Shared  # needs PyTorch
 
         request_end, requests = os.pipe()
@@ -107,7 +111,7 @@ class Sandbox:
         try:
             socket.send_fds(self._control, [self.limits.to_json()], [request_end, answer_end, shared.descriptor])
         except OSError as error:
-            raise SandboxError(f"the sandbox is gone ({error}): {self.complaint}") from error
+            raise SandboxError(f"the sandbox has ended ({error}): {self.complaint}") from error
         finally:
             os.close(request_end)
             os.close(answer_end)
@@ -129,20 +133,20 @@ class Sandbox:
                 self._control.send(b"end")
             ended, _, talk.ended = self._receive().decode(errors="replace").partition(" ")
             if ended == "killed":
-                raise SandboxError("something on this machine killed the student's process (for want of memory?)")
+                raise SandboxError("something on this machine killed the student's process (out of memory?)")
             if ended != "ended":
-                raise SandboxError(f"the sandbox is gone: {self.complaint}")
+                raise SandboxError(f"the sandbox has ended: {self.complaint}")
 
     @property
     def complaint(self) -> str:
-        """What the sandbox has written to its log."""
+        """The last part of the sandbox's log."""
         self._read_log()
         return self._log.decode(errors="replace")[-2000:].strip() or "no reason given"
 
     def close(self) -> None:
-        """End the fork server and everything that came from it."""
+        """End the fork server and all its descendants."""
         self._control.close()
-        # The group: a bubblewrap that is killed while it starts leaves a child that waits for it for ever.
+        # Kill its whole process group: if bubblewrap is killed while starting, its child waits for it forever.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -155,7 +159,7 @@ class Sandbox:
     def _read_log(self) -> None:
         log = self._process.stderr
         if log is not None and not log.closed:
-            os.set_blocking(log.fileno(), False)  # it may go on, or a process that is about to end hold the other end
+            os.set_blocking(log.fileno(), False)  # more may come, or an ending process may hold the other end
             self._log = (self._log + (log.read() or b""))[-10_000:]
 
     def __enter__(self) -> Sandbox:
@@ -165,7 +169,7 @@ class Sandbox:
         self.close()
 
     def _receive(self) -> bytes:
-        """A message from the fork server; empty if none arrives in two minutes, or its sandbox has ended."""
+        """A message from the fork server; empty if none arrives in two minutes or the sandbox has ended."""
         end = time.monotonic() + 120
         while not select.select([self._control], [], [], 0.5)[0]:
             if self._process.poll() is not None or time.monotonic() > end:
@@ -178,7 +182,7 @@ class Sandbox:
 
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib64", "/lib32")
 _HIDING = ("/tmp", "/dev", "/proc")  # the sandbox has its own
-# Where this project's part, Python and its environment lie in the sandbox.
+# Where this project's files, Python and its environment are in the sandbox.
 _INSIDE, _PYTHON, _ENVIRONS = "/course", "/python", "/environment"
 _ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
@@ -186,10 +190,10 @@ _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "MPLCONFIGDIR": "/tmp",
     "LANG": "C.UTF-8",
-    "USER": "nobody",  # for who asks by this name: there is no list of users
-    "COURSE_PRESET": "small",  # an answer that calls for the capstone's training must not wait minutes for it
+    "USER": "nobody",  # there is no /etc/passwd to look it up in
+    "COURSE_PRESET": "small",  # an answer that runs the capstone's training must not take minutes
 }
-# Imports make objects that stay, and looking for others among them takes a fifth of the time; main() enables it again.
+# Without garbage collection, which takes a fifth of the time for imports and finds nothing; main() enables it again.
 _START = (
     "import gc, os, sys; gc.disable(); sys.path.insert(0, os.environ.pop('COURSE_GRADING_PATH')); "
     "from autograder.inside import forkserver; forkserver.main()"
@@ -209,12 +213,12 @@ def require() -> str:
 
 
 def require_hidden(folder: Path) -> None:
-    """Raise :class:`SandboxError` if submissions could read a folder because the sandbox shows it to them."""
+    """Raise :class:`SandboxError` if submissions could read a folder because it is in one that the sandbox shows."""
     for place in (*_readable(), *_SYSTEM, *(str(ROOT / shown) for shown in _SHOWN)):
         if folder.resolve().is_relative_to(Path(place).resolve()):
             raise SandboxError(
-                f"{folder} lies in {place}, which every submission may read\n"
-                "  → move it out of there: a home folder is a good place"
+                f"{folder} is in {place}, which every submission can read\n"
+                "  → move it elsewhere, for instance into your home folder"
             )
 
 
@@ -231,25 +235,25 @@ def _readable() -> dict[str, None]:
 
 
 class Wall:
-    """bubblewrap's ``command`` that starts a sandbox, and the path of ``python`` in there.
+    """bubblewrap's ``command`` line that starts a sandbox, and the path of ``python`` in there.
 
-    Nothing in the sandbox says where on this machine Python's environment and this project are: the name of a home
-    folder is nobody's business. So the environment lies at `/environment`, a Python that isn't the system's at
-    `/python`, and what an installation notes of its own place is left out.
+    Nothing in the sandbox reveals where Python's environment and this project are on this machine, since a path may
+    contain a user's name. So the environment is at `/environment`, a Python that isn't the system's at `/python`, and
+    files in which an installation records its location are replaced by empty ones.
     """
 
     def __init__(self, root: bool) -> None:
         for place in (sys.prefix, sys.base_prefix):
             if hidden := next((each for each in _HIDING if Path(place).is_relative_to(each)), None):
                 raise SandboxError(
-                    f"{place} lies in {hidden}, which each submission gets anew\n  → move the project elsewhere"
+                    f"{place} is in {hidden}, which is private to each submission\n  → move the project elsewhere"
                 )
         require_hidden(ROOT)
         self.descriptors: list[int] = []
         self.command = [require(), "--die-with-parent", "--new-session", "--clearenv"]
         if root:
-            # Without a user namespace of bubblewrap's, the fork server can become nobody. The kernel counts nobody's
-            # processes, and never root's, not even of a root that is called otherwise in a namespace.
+            # Without a user namespace made by bubblewrap, the fork server can become the user nobody. The kernel limits
+            # that user's processes, but never root's, not even under another user id in a namespace.
             self.command += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
             self.command += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
         else:
@@ -270,41 +274,41 @@ class Wall:
             _forget_places(ROOT / shown)
             self._show(str(ROOT / shown), f"{_INSIDE}/{shown}")
         self.command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--chdir", "/tmp"]
-        # What a submission could write would be there for the next one: a module in /course, say.
+        # Otherwise a submission could leave something for the next one, such as a module in /course.
         self.command += ["--remount-ro", "/dev", "--remount-ro", "/", "--setenv", "COURSE_GRADING_PATH", _INSIDE]
 
     def close(self) -> None:
-        """Close what was kept open for bubblewrap."""
+        """Close the descriptors that were kept open for bubblewrap."""
         for descriptor in self.descriptors:
             os.close(descriptor)
 
     def _show(self, place: str, there: str) -> None:
-        """Show a folder or a file of this machine, read-only."""
+        """Mount a folder or a file of this machine, read-only."""
         if not there.startswith("/usr/"):
             self.command += _folders(Path(there).parent)
         self.command += ["--ro-bind", place, there]
 
     def _write(self, text: str, there: str) -> None:
-        """Show a file with this text."""
+        """Mount a file with this text, read-only."""
         ours, theirs = os.pipe()
-        os.write(theirs, text.encode())  # little enough for a pipe
+        os.write(theirs, text.encode())  # small enough for a pipe's buffer
         os.close(theirs)
         self.descriptors.append(ours)
         self.command += ["--perms", "0444", "--ro-bind-data", str(ours), there]
 
     def _show_python(self) -> str:
-        """Show this Python and its packages; returns its path in the sandbox."""
-        # As it was typed it may lead through folders that the sandbox doesn't show, ../.venv/bin/python, and links.
+        """Mount this Python and its packages; returns its path in the sandbox."""
+        # sys.executable may lead through links and folders that aren't in the sandbox, such as ../.venv/bin/python.
         program = self._in_python(Path(os.path.realpath(sys.executable)))
         if not program.is_relative_to("/usr"):
             self._show(sys.base_prefix, _PYTHON)
-            if sysconfig.get_config_var("Py_ENABLE_SHARED"):  # the program looks for it where it was installed
+            if sysconfig.get_config_var("Py_ENABLE_SHARED"):  # else it would look for libpython where it was installed
                 self.command += ["--setenv", "LD_LIBRARY_PATH", f"{_PYTHON}/lib"]
         packages = [Path(place) for place in dict.fromkeys(map(sysconfig.get_path, ("purelib", "platlib")))]
         if sys.prefix == sys.base_prefix:
             shown = {place: self._in_python(place) for place in packages}
         else:
-            # A virtual environment is a folder of packages, and a pyvenv.cfg that says which Python it belongs to.
+            # A virtual environment is a folder of packages and a pyvenv.cfg that names the Python that it belongs to.
             shown = {place: Path(_ENVIRONS, place.relative_to(sys.prefix)) for place in packages}
             self.command += [*_folders(Path(_ENVIRONS, "bin")), "--symlink", str(program), f"{_ENVIRONS}/bin/python"]
             self._write(f"home = {program.parent}\ninclude-system-site-packages = false\n", f"{_ENVIRONS}/pyvenv.cfg")
@@ -318,23 +322,23 @@ class Wall:
 
     @staticmethod
     def _in_python(place: Path) -> Path:
-        """Where a part of this Python's own folder is in the sandbox."""
+        """Where a file of this Python's installation is in the sandbox."""
         base = Path(sys.base_prefix).resolve()
         return place if place.is_relative_to("/usr") else Path(_PYTHON, place.resolve().relative_to(base))
 
 
 def _forget_places(folder: Path) -> None:
-    """Compile modules again whose compiled form says where it was made; Python itself doesn't need to know."""
-    # What isn't compiled yet would be by whoever imports it next, perhaps while a submission looks.
+    """Recompile modules whose compiled files contain this machine's paths, which Python doesn't need."""
+    # First compile the others, or whoever imports one next would, with paths, perhaps while a submission runs.
     compileall.compile_dir(folder, quiet=2, stripdir=str(ROOT))
     for compiled in folder.rglob("__pycache__/*.pyc"):
-        with contextlib.suppress(OSError, py_compile.PyCompileError):  # a folder that isn't ours to write to
+        with contextlib.suppress(OSError, py_compile.PyCompileError):  # we may not write there
             if str(ROOT).encode() in compiled.read_bytes():
                 module = importlib.util.source_from_cache(str(compiled))
                 py_compile.compile(module, str(compiled), str(Path(module).relative_to(ROOT)), doraise=True)
 
 
 def _folders(place: Path) -> list[str]:
-    """Create a folder and its parents so that everybody may pass through; only the creator may in bubblewrap's."""
+    """bubblewrap's options to create a folder and its parents, open to all users, unlike the ones it makes itself."""
     wanted = [folder for folder in reversed([place, *place.parents]) if folder != Path("/")]
     return [word for folder in wanted for word in ("--perms", "0755", "--dir", str(folder))]

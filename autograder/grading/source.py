@@ -1,13 +1,13 @@
 """Reads a lecture's source (`solutions/NN_topic.py`, Jupytext's percent format) and checks its shape.
 
-An exercise is two cells with nbgrader's metadata: a solution cell whose ``grade_id`` is the exercise's name, with
-the reference between ``### BEGIN SOLUTION`` and ``### END SOLUTION``, and right below it a test cell with
-``grade_id`` ``test_<name>``, which is the line ``check("<name>")``: what it tests, and the points, come from the
+An exercise is two cells with nbgrader's metadata. The solution cell's ``grade_id`` is the exercise's name, and the cell
+has the reference solution between ``### BEGIN SOLUTION`` and ``### END SOLUTION``. Right below it, the test cell, with
+the ``grade_id`` ``test_<name>``, is the line ``check("<name>")``. What it tests, and the points, come from the
 exercise's own file, ``solutions/exercises/NN_topic/<name>.py`` (:mod:`autograder.authoring.exercise`). The first code
 cell has the imports; an exercise needs only that cell and its own.
 
-nbgrader's manually graded cells are questions, which have ``points`` in their metadata and no test: a solution cell
-(code or text) that is a ``grade`` cell too, or a ``task``, a text cell that says what to do.
+nbgrader's manually graded cells are questions, with ``points`` in their metadata and no test: a solution cell (code or
+text) that is also a ``grade`` cell, or a ``task``, which is a text cell that says what to do.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _HEADER = re.compile(r"^# %%")
 _TAG = re.compile(r"^(item|error)-(\d+)$")
 _TIMED = "timed"
 _FOLDED, _OPEN = "folded", "open"
-_DRAWING = 15  # lines from which on a cell that draws is folded
-# How JupyterLab and Notebook, Colab and the book write that a cell's code is folded away. VS Code has no way to.
+_DRAWING = 15  # a cell that draws is folded if it has at least this many lines
+# Metadata that folds a cell's code in JupyterLab and Notebook, in Colab and in the book. VS Code has none.
 _AS_FOLDED = {"jupyter": {"source_hidden": True}, "cellView": "form", "tags": ["hide-input"]}
-# What JupyterLab writes when it opens a notebook: where it is there already, opening one changes nothing. The version
-# is the one that `course_utils.kernel` gives, since the true one differs from one computer to the next.
+# The metadata that JupyterLab adds when it opens a notebook; with it, opening one changes nothing. The version is the
+# one that `course_utils.kernel` reports, since the real one differs between computers.
 _AS_SAVED = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {
@@ -49,7 +49,7 @@ _AS_SAVED = {
         "version": "3",
     },
 }
-# What nbgrader wants to know of each of its cells, for those of which a source says less.
+# Defaults for nbgrader's cell metadata, which must be complete; a source may leave some out.
 _METADATA = {"grade": False, "locked": False, "schema_version": 3, "solution": False, "task": False}
 
 
@@ -62,7 +62,7 @@ class SourceError(CourseError):
 
 @dataclass(frozen=True)
 class Proof:
-    """A cell that proves an item of the course or teaches an error. ``cell`` is its index, ``line`` where it starts."""
+    """A cell that proves an item of the course or teaches an error: its index, and the line where it starts."""
 
     kind: str
     number: int
@@ -75,7 +75,7 @@ class Lecture:
     """A lecture's source, read and checked.
 
     ``proofs`` are the cells tagged ``item-7`` or ``error-12``, ``timed`` the indices of those tagged ``timed``: they
-    print or draw timings, which change from run to run. All other cells repeat exactly.
+    print or draw timings, which change from run to run. All other cells have the same outputs in every run.
 
     The notebook folds the code of the first cell, of cells that reveal an answer, and of long cells that draw. The tags
     ``folded`` and ``open`` override this.
@@ -97,7 +97,7 @@ class Lecture:
 
     @property
     def problems(self) -> ProblemSet:
-        """What grading needs to know about it."""
+        """What grading needs to know about the lecture."""
         texts = {e.name: e.stub for e in self.exercises} | {f"test_{e.name}": e.tests for e in self.exercises}
         texts |= {question.name: question.text for question in self.questions}
         code = [cell for cell in self.notebook.cells if cell.cell_type == "code"]
@@ -119,7 +119,7 @@ def lectures(folder: Path) -> list[Path]:
 
 
 def with_hidden(tests: str) -> str:
-    """A test cell as instructors have it, so that `nbgrader autograde` also tests the class's own cases."""
+    """A test cell as instructors get it, so that `nbgrader autograde` also tests the class's hidden cases."""
     hidden = "from course_utils.testing import check\n\n" + tests.replace(")", ", hidden=True)")
     return f"{tests}\n### BEGIN HIDDEN TESTS\n{hidden}\n### END HIDDEN TESTS"
 
@@ -127,7 +127,7 @@ def with_hidden(tests: str) -> str:
 def read(path: Path, *, built: bool = True) -> Lecture:
     """Read and check one source. Raises :class:`SourceError` for anything that would make the notebook wrong.
 
-    If ``built`` is False, its checks needn't exist yet: they're made from what is read.
+    If ``built`` is False, its checks don't have to exist yet, because they're about to be built from it.
     """
     if not path.is_file():
         raise SourceError(path, 1, "there is no such source", "lectures are named solutions/NN_topic.py")
@@ -135,7 +135,7 @@ def read(path: Path, *, built: bool = True) -> Lecture:
 
 
 def parse(path: Path, text: str, *, built: bool = True) -> Lecture:
-    """Like `read`, but from the text of a source; ``path`` only names it."""
+    """Like `read`, but from the text of a source; ``path`` is only its name."""
     lines = [number for number, line in enumerate(text.splitlines(), 1) if _HEADER.match(line)]
     if not lines or text[: text.index("# %%")].strip():
         raise SourceError(path, 1, "it does not begin with a cell", "write `# %%` or `# %% [markdown]` at the top")
@@ -153,7 +153,7 @@ def parse(path: Path, text: str, *, built: bool = True) -> Lecture:
         if nbgrader := cell.metadata.get("nbgrader"):
             cell.metadata["nbgrader"] = {**_METADATA, **nbgrader}
     if len(cells) != len(lines):
-        raise SourceError(path, 1, "its cells and its `# %%` lines do not agree", "look for a stray `# %%`")
+        raise SourceError(path, 1, "its cells do not match its `# %%` lines", "look for a stray `# %%`")
     proofs = _check_cells(path, cells, lines)
     timed = tuple(i for i, cell in enumerate(cells) if _TIMED in cell.metadata.get("tags", []))
     questions = _questions(path, cells, lines)
@@ -164,7 +164,7 @@ def parse(path: Path, text: str, *, built: bool = True) -> Lecture:
 
 @functools.lru_cache(maxsize=32)
 def _converted(text: str) -> nbformat.NotebookNode:
-    import jupytext  # with JupyterLab's server, for which a class, whose sources are notebooks, needn't wait
+    import jupytext  # imports JupyterLab's server, which only commands that read sources should wait for
 
     notebook: nbformat.NotebookNode = jupytext.reads(text, fmt="py:percent")
     return notebook
@@ -186,11 +186,11 @@ def _check_cells(path: Path, cells: list[Any], lines: list[int]) -> tuple[Proof,
                 "close each region in its own cell",
             )  # fmt: skip
         if cell.cell_type == "code" and not cell.source.strip():
-            raise SourceError(path, line, "this code cell is empty", "fill it or take it out")
+            raise SourceError(path, line, "this code cell is empty", "fill it or remove it")
         for tag in (tag for tag in cell.metadata.get("tags", []) if tag not in (_TIMED, _FOLDED, _OPEN)):
             if not (match := _TAG.match(tag)):
                 raise SourceError(
-                    path, line, f"the tag {tag!r} is of no use here", "write item-7, error-12, timed, folded or open"
+                    path, line, f"the tag {tag!r} has no meaning here", "use item-7, error-12, timed, folded or open"
                 )
             if not re.search(r"\bassert\b", cell.source):
                 raise SourceError(path, line, f"this cell is tagged {tag} and proves nothing", "add an assert")
@@ -198,7 +198,7 @@ def _check_cells(path: Path, cells: list[Any], lines: list[int]) -> tuple[Proof,
         if grade_id := cell.metadata.get("nbgrader", {}).get("grade_id"):
             if grade_id in seen:
                 raise SourceError(
-                    path, line, f"the grade_id {grade_id!r} is used twice, first in line {seen[grade_id]}",
+                    path, line, f"the grade_id {grade_id!r} is used twice, first on line {seen[grade_id]}",
                     "give each cell a grade_id of its own",
                 )  # fmt: skip
             seen[grade_id] = line
@@ -211,22 +211,22 @@ def _is_question(cell: Any) -> bool:
 
 
 def _questions(path: Path, cells: list[Any], lines: list[int]) -> tuple[Question, ...]:
-    """The cells that a person grades, whose metadata are completed here."""
+    """The cells that a person grades; completes their metadata."""
     found: list[Question] = []
     for cell, line in zip(cells, lines, strict=True):
         about = cell.metadata.get("nbgrader", {})
         if not _is_question(cell):
             if about.get("grade") and cell.cell_type != "code":
-                raise SourceError(path, line, "text cannot be a test", 'let it be an answer, too: "solution": true')
+                raise SourceError(path, line, "text cannot be a test", 'make it an answer, too: "solution": true')
             continue
         name, points, task = about.get("grade_id"), about.get("points"), bool(about.get("task"))
         if not name or type(points) not in (int, float) or not 0 < points < 1e6:
-            raise SourceError(path, line, "a person grades this cell, and it lacks points or a name",
+            raise SourceError(path, line, "a person grades this cell, but it has no points or no name",
                 'give it "points", a number, and "grade_id"')  # fmt: skip
         if task and (cell.cell_type == "code" or about["solution"] or about["grade"]):
             raise SourceError(
-                path, line, f"{name}: a task is text, and neither an answer nor a test",
-                'make it a [markdown] cell with "task": true, or drop that',
+                path, line, f"{name}: a task must be a text cell, and neither an answer nor a test",
+                'make it a [markdown] cell with "task": true, or remove "task"',
             )  # fmt: skip
         about["points"], about["locked"] = float(points), task
         stub = STUB if cell.cell_type == "code" else TEXT_STUB
@@ -262,7 +262,7 @@ def _exercises(path: Path, cells: list[Any], lines: list[int], built: bool) -> t
         if test.source.strip() != exercise.tests:
             raise SourceError(
                 path, test_line, f"{name}: its test cell is not the line `{exercise.tests}`",
-                f"what it tries stands in solutions/exercises/{path.stem}/{name}.py",
+                f"its tests belong in solutions/exercises/{path.stem}/{name}.py",
             )  # fmt: skip
         test_meta["points"] = points
         test.source = with_hidden(exercise.tests)
@@ -270,13 +270,13 @@ def _exercises(path: Path, cells: list[Any], lines: list[int], built: bool) -> t
         found.append(exercise)
     for index, (cell, line) in enumerate(code):
         if cell.metadata.get("nbgrader", {}).get("grade") and index not in tests_seen and not _is_question(cell):
-            raise SourceError(path, line, "this test cell stands below no solution", "move it below its exercise")
+            raise SourceError(path, line, "this test cell does not follow a solution", "move it below its exercise")
     return tuple(found)
 
 
 def _check(path: Path, line: int, name: str, built: bool) -> tuple[bytes, float]:
     """An exercise's check and its points."""
-    file = path.parent / "checks" / f"{name}.check"  # of a class's own lecture
+    file = path.parent / "checks" / f"{name}.check"  # for a class's own lecture
     file = file if file.is_file() else CHECKS / f"{name}.check"
     try:
         content = file.read_bytes()
@@ -303,7 +303,7 @@ def _is_folded(cell: Any, before: str) -> bool:
 
 
 def _finish(notebook: nbformat.NotebookNode) -> None:
-    """Give cells stable ids and only the metadata that JupyterLab and nbgrader need; builds are reproducible."""
+    """Give cells stable ids and only the metadata that JupyterLab and nbgrader need, for reproducible builds."""
     used: set[str] = set()
     before = ""  # the code cell above
     for cell in notebook.cells:

@@ -1,4 +1,4 @@
-"""Reads what a student handed in, whatever its state, and reports what a person should know about it."""
+"""Reads what a student handed in, whatever state it is in, and reports what a person should know about it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .key import key
 from .text import one_line
 
 SIZE_LIMIT = 50_000_000  # bytes; a lecture with all its figures has well under one million
-CELL_LIMIT = 200_000  # characters; the longest reference has some 2,000
-NAME_LIMIT = 100  # characters of a cell's name; the longest of ours has a third. What people read quotes it
-CELLS_LIMIT = 1_000  # cells of code; the longest lecture has about a hundred
-PARTS_LIMIT = 2_000_000  # commas and brackets, which bound the memory and the time that reading takes
+CELL_LIMIT = 200_000  # characters; the longest reference solution has some 2,000
+NAME_LIMIT = 100  # characters of a cell's name, which messages quote; our longest has a third of that
+CELLS_LIMIT = 1_000  # code cells; the longest lecture has about a hundred
+PARTS_LIMIT = 2_000_000  # commas and brackets, whose number bounds the memory and time for parsing
 
 
-AGAIN = "ask the student to hand in again; nothing of it can be graded"
+AGAIN = "ask the student to hand in again; no part of it can be graded"
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Submission:
-    """The code cells of a notebook in order, as far as they're readable, and what was found while reading.
+    """The readable code cells of a notebook, in order, and what was found while reading.
 
-    ``everything`` has the text between them, too, where a question may be answered in it.
+    ``everything`` also has the text cells, if the lecture has questions that may be answered in one.
     """
 
     path: Path
@@ -61,8 +61,8 @@ class Submission:
 class HandedIn:
     """What one student handed in for one lecture, read once.
 
-    Either ``data`` has the bytes of a file, or ``finding`` says why what's there can't be read (it's a link or a
-    folder, for instance), or ``error`` is a fault of this machine, or all are empty and nothing was handed in.
+    Either ``data`` has the bytes of a file, or ``finding`` says why it can't be graded (it's a link or a folder, for
+    instance), or ``error`` is this machine's failure to read it, or all are None and nothing was handed in.
     """
 
     path: Path
@@ -82,7 +82,7 @@ class HandedIn:
 
     @property
     def digest(self) -> str:
-        """By which it's known whether two results are for the same work."""
+        """The digest that tells whether two results are for the same work."""
         return digest(self.content)
 
     def key(self, problems: ProblemSet) -> str:
@@ -96,7 +96,7 @@ def digest(content: bytes) -> str:
 
 
 def read(path: Path) -> HandedIn:
-    """Read what's at ``path``. Never raises an error, whatever a student has put there, even if it's unreadable."""
+    """Read the file at ``path``. Never raises an error, whatever is there."""
     try:
         return HandedIn(path, data=_content(path))
     except _Broken as broken:
@@ -108,13 +108,13 @@ def read(path: Path) -> HandedIn:
 
 
 def parse(handed_in: HandedIn, problems: ProblemSet) -> Submission:
-    """The answers in what was handed in. Never raises because of what a student has done to it: that's a finding."""
+    """Find the cells in what was handed in. Never raises an error because of its content: what's wrong is a finding."""
     path = handed_in.path
     if handed_in.data is None:
         finding = handed_in.finding
         if handed_in.error is not None:
             problem = f"it cannot be read ({handed_in.error.strerror})"
-            finding = Finding(path, problem, "look at its permissions and at the disk")
+            finding = Finding(path, problem, "check its permissions and the disk")
         elif finding is None:
             remedy = f"a submission is STUDENT/{problems.lecture_name}/{problems.lecture_name}.ipynb"
             finding = Finding(path, "there is no such notebook", remedy)
@@ -128,8 +128,8 @@ def parse(handed_in: HandedIn, problems: ProblemSet) -> Submission:
     wanted = {name for e in problems.exercises for name in (e.name, f"test_{e.name}")}
     for exercise in problems.exercises:
         if not counts[exercise.name]:
-            problem = f"the cell of exercise {exercise.name} is missing or lost its mark"
-            findings.append(Finding(path, problem, "what the other cells define is graded; look whether it is there"))
+            problem = f"the cell of exercise {exercise.name} is missing or has lost its metadata"
+            findings.append(Finding(path, problem, "an answer in another cell is graded, too; check for one"))
         if not counts[f"test_{exercise.name}"]:
             problem = f"the test cell of {exercise.name} is missing"
             remedy = "`nbgrader autograde` cannot give its points: paste the answers into a fresh notebook"
@@ -137,14 +137,14 @@ def parse(handed_in: HandedIn, problems: ProblemSet) -> Submission:
     questions = {question.name for question in problems.questions}
     wanted |= questions
     for name in sorted(questions - counts.keys()):
-        problem = f"the cell of question {name} is missing or lost its mark"
-        findings.append(Finding(path, problem, "look whether its answer is in another cell"))
+        problem = f"the cell of question {name} is missing or has lost its metadata"
+        findings.append(Finding(path, problem, "check whether another cell has its answer"))
     for name, count in sorted(counts.items()):
         if count > 1:
-            problem = f"the cell {name} is there {count} times"
-            findings.append(Finding(path, problem, "all are run, in order; nbgrader stops at copies: delete them"))
+            problem = f"the cell {name} occurs {count} times"
+            findings.append(Finding(path, problem, "all of them run, in order; nbgrader rejects copies: delete them"))
         if name not in wanted:
-            problem = f"the cell {name} is not one of {problems.lecture_name}"
+            problem = f"the cell {name} does not belong to {problems.lecture_name}"
             findings.append(Finding(path, problem, "check that this is the right assignment"))
     known = {exercise.name for exercise in problems.exercises}
     cells: list[Cell] = []
@@ -158,10 +158,12 @@ def parse(handed_in: HandedIn, problems: ProblemSet) -> Submission:
                 findings.append(Finding(path, problem, "it is not run; it must be code"))
         elif len(cell.text) > CELL_LIMIT:
             problem = f"{cell.title} has {len(cell.text):,} characters"
-            findings.append(Finding(path, problem, f"it is not run; at most {CELL_LIMIT:,} are read"))
+            findings.append(Finding(path, problem, f"it is not run; the limit is {CELL_LIMIT:,}"))
         elif len(cells) == CELLS_LIMIT:
-            problem = f"it has more than {CELLS_LIMIT:,} cells of code"
-            findings.append(Finding(path, problem, "the first of them are run; ask for a notebook without the others"))
+            problem = f"it has more than {CELLS_LIMIT:,} code cells"
+            findings.append(
+                Finding(path, problem, "only the first ones are run; ask for a notebook without the others")
+            )
             break
         else:
             cells.append(cell)
@@ -175,18 +177,18 @@ class _Broken(Exception):
 
 
 def _content(path: Path) -> bytes:
-    """The file's content, if it's a regular file: follows no link, waits for no pipe, reads nothing endless."""
-    for part in (path.parent.parent, path.parent, path):  # what's below a link to too long a name can't be looked at
+    """The content of a regular file. Never follows a link, waits for a pipe, or reads more than the limit."""
+    for part in (path.parent.parent, path.parent, path):  # stat fails below a link whose target's name is too long
         if part.is_symlink():
             where = "it" if part == path else f"its folder {part.name}"
             raise _Broken(f"{where} is a symbolic link, which is not followed", "ask for the file itself")
-    no_file = _Broken("it is a folder, a pipe, a socket or a device, and no file", "ask for the notebook itself")
+    no_file = _Broken("it is a folder, a pipe, a socket or a device, not a file", "ask for the notebook itself")
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except NotADirectoryError:
         raise FileNotFoundError(path) from None
     except OSError as error:
-        if error.errno != errno.ENXIO:  # what a socket says
+        if error.errno != errno.ENXIO:  # it's a socket
             raise
         raise no_file from None
     try:
@@ -202,7 +204,7 @@ def _content(path: Path) -> bytes:
 
 
 def _cells(path: Path, content: bytes) -> tuple[list[tuple[Cell, str]], list[Finding]]:
-    """The cells, each with its type. Not read with nbformat, whose checks can take hours on a hostile file."""
+    """The cells, each with its type. Doesn't use nbformat, whose validation can take hours on a hostile file."""
     if not content.strip():
         raise _Broken("it is not JSON: it is empty")
     try:
@@ -238,7 +240,7 @@ def _cells(path: Path, content: bytes) -> tuple[list[tuple[Cell, str]], list[Fin
             found.append((Cell(source, name[:NAME_LIMIT], False, *_outputs(cell)), str(cell.get("cell_type"))))
     if broken:
         problem = f"{broken} of its {len(cells)} cells cannot be read"
-        findings.append(Finding(path, problem, "the others are graded; look whether an answer stands in one of these"))
+        findings.append(Finding(path, problem, "the others are graded; check whether one of these has an answer"))
     kernel = notebook.get("metadata", {})
     kernel = kernel.get("kernelspec", {}) if isinstance(kernel, dict) else None
     language = kernel.get("language", "python") if isinstance(kernel, dict) else None
@@ -249,7 +251,7 @@ def _cells(path: Path, content: bytes) -> tuple[list[tuple[Cell, str]], list[Fin
 
 
 def _outputs(cell: dict[str, Any]) -> tuple[str | None, float | None]:
-    """What a cell's outputs say: with which error it ended, and what a check showed (see :class:`Cell`)."""
+    """What a cell's outputs say: the error that stopped it, and the points that a check showed (see :class:`Cell`)."""
     outputs = cell.get("outputs")
     outputs = [each for each in outputs if isinstance(each, dict)] if isinstance(outputs, list) else []
     ended = "" if outputs or isinstance(cell.get("execution_count"), int) else None

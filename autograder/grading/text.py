@@ -7,27 +7,27 @@ import unicodedata
 from collections.abc import Sequence
 
 MESSAGE_LIMIT = 4_000  # characters of a message or a note
-NOTES_LIMIT = 40  # on one submission: who made up a thousand names for cells is told of the first
-# Control characters, those that only format (they hide, or turn the direction of what follows), lone surrogates, and
-# Unicode's own line ends.
+NOTES_LIMIT = 40  # notes on one submission; a hostile one can cause thousands
+# Categories of control characters, format characters (which hide text or reverse its direction), lone surrogates, and
+# Unicode's own line separators.
 _ODD = ("Cc", "Cf", "Cs", "Zl", "Zp")
-# These two join letters, or keep them apart: Persian, Hindi and many emoji are misspelled without them.
+# These two join letters or keep them apart: without them, Persian, Hindi and many emoji are misspelled.
 _JOINERS = "\u200c\u200d"
-# Beside what Unicode calls spaces: fillers and blanks of other scripts, which are letters to it. And what can't be seen
-# at all (joiners, marks that select a variant), which may stand between blanks.
+# Blank characters: Unicode's spaces, and the fillers and blanks of some scripts, which it calls letters. Then invisible
+# characters (joiners, variation selectors), which may stand between blanks.
 _BLANK = r"\s\u115f\u1160\u2800\u3164\uffa0\U00016fe4\U0001d159"
 _UNSEEN = rf"{_JOINERS}\u034f\u17b4\u17b5\u180b-\u180f\u2065\ufe00-\ufe0f\ufff0-\ufff8\U000e0000-\U000e0fff"
-# Characters that are drawn over the one before them. Real words have at most four on a letter; a hundred cover the
-# lines above and below.
+# Combining marks, which are drawn over the previous character. Real words have at most four on a letter; a hundred
+# would cover the lines above and below.
 _OVER, _MOST_OVER = ("Mn", "Me"), 4
 _BLANKS = re.compile(rf"[{_BLANK}][{_BLANK}{_UNSEEN}]+")
 
 
 def clean(text: str, *, limit: int | None = None, keep: str = "\n") -> str:
-    """``text`` with characters that hide, reorder or can't be encoded spelled out.
+    """``text`` with an escape sequence for each character that hides or reorders text or can't be encoded.
 
-    An escape character becomes ``\\x1b``, for instance. So do accents and the like beyond the fourth on one letter.
-    Characters in ``keep`` stay. Text longer than ``limit`` characters is cut there and gets an ellipsis.
+    An escape character becomes ``\\x1b``, for instance. Combining marks beyond the fourth on one letter are escaped,
+    too. Characters in ``keep`` are kept. Text longer than ``limit`` characters is cut there and gets an ellipsis.
     """
     if limit is not None and len(text) > limit:
         text = text[:limit] + "…"
@@ -42,9 +42,9 @@ def clean(text: str, *, limit: int | None = None, keep: str = "\n") -> str:
 
 
 def notes(found: Sequence[str]) -> tuple[str, ...]:
-    """Notes on a submission, cleaned, and no more than a person would read; the last one counts the rest.
+    """Notes on a submission, cleaned and without duplicates; beyond `NOTES_LIMIT`, a last note counts the rest.
 
-    Each is one line, or an error that it quotes could look like a note of ours below it.
+    Each is one line; otherwise an error that it quotes could pass for another note of ours.
     """
     different = list(dict.fromkeys(found))
     more = [f"and {len(different) - NOTES_LIMIT:,} more"] if len(different) > NOTES_LIMIT else []
@@ -52,18 +52,18 @@ def notes(found: Sequence[str]) -> tuple[str, ...]:
 
 
 def one_line(text: str, *, limit: int | None = None) -> str:
-    """Like `clean`, with line ends spelled out, too: for names, in tables and in a terminal.
+    """Like `clean`, with line breaks escaped, too: for names, in tables and in a terminal.
 
-    Several blanks become one space: enough of them fill a terminal's row, and what's next looks like a line of its own.
+    Runs of blanks become one space; a long one would fill a terminal's row, and the rest would look like a new line.
     """
     return _BLANKS.sub(" ", clean(text, limit=limit, keep=""))
 
 
 def folded(line: str, width: int) -> list[str]:
-    """A line as rows that take no more than ``width`` columns, whatever a terminal or a font makes of its characters.
+    """A line wrapped to rows of at most ``width`` columns, however wide a terminal draws its characters.
 
-    That's two for each that isn't ASCII: programs disagree on what's wide, and on whether a combining mark takes any
-    room. A row ends at a blank if it has one.
+    Every character that isn't ASCII counts as two columns, because programs disagree on which ones are wide, and on
+    whether a combining mark takes any room. Rows are broken at blanks if possible.
     """
     found = []
     line = line.expandtabs().rstrip()

@@ -1,6 +1,6 @@
-"""Grades one submission after another in a process of its own: a `Task` goes in, `Graded` or `Failed` comes out.
+"""Grades one submission after another in a separate process: a `Task` goes in, `Graded` or `Failed` comes out.
 
-Importing this must stay quick: a worker imports the judge, with PyTorch, while its sandbox starts and does the same.
+Importing this module must stay quick: a worker imports the judge, and PyTorch with it, while its sandbox is starting.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from .sandbox import Sandbox, SandboxError
 from .submission import AGAIN, Finding, HandedIn, Submission, parse
 from .text import MESSAGE_LIMIT, clean
 
-ATTEMPTS = 3  # at a submission during which the sandbox or the worker dies
-_RECYCLE = 300  # submissions that one fork server serves
-# Seconds that a task may take beyond all that its limits allow. The judge keeps to the limits, also where it takes the
-# time itself; this is for the day when it does not.
+ATTEMPTS = 3  # at grading a submission if the sandbox or the worker dies
+_RECYCLE = 300  # submissions per fork server
+# Seconds that a task may take beyond its limits. The judge enforces the limits, including on its own work; this is a
+# safety net in case it fails to.
 _GRACE = 30.0
 
-_LOCK = threading.Lock()  # the judge redirects output and seeds torch: one at a time in a process
+_LOCK = threading.Lock()  # the judge redirects output and seeds torch, so only one thread per process may grade
 
 
 class EngineError(CourseError):
@@ -40,9 +40,9 @@ class EngineError(CourseError):
 
 @dataclass(frozen=True)
 class Task:
-    """One submission to grade. It's only data, so it can go to another process or machine.
+    """One submission to grade: plain data, which can be sent to another process or machine.
 
-    ``key`` is the sender's: a worker with a different version of the course computes a different one.
+    ``key`` was computed by the sender; a worker with a different version of the course computes a different one.
     """
 
     student: str
@@ -55,8 +55,8 @@ class Task:
 
 @dataclass(frozen=True)
 class Graded:
-    """The judge's findings. ``notes`` are for a person; ``cells`` are the submission's cells as read, with text
-    where a question may be answered in it.
+    """The judge's findings. ``notes`` are for a reviewer; ``cells`` are the submission's cells as read, including text
+    cells if a question may be answered in one.
     """
 
     marks: tuple[Mark, ...]
@@ -69,7 +69,7 @@ class Graded:
 class Failed:
     """The submission couldn't be graded here, through our fault or the machine's.
 
-    ``refused``: there's no sandbox. ``lost``: there was one, time and again, and it broke.
+    ``refused``: no sandbox could be started. ``lost``: it broke on every attempt.
     """
 
     reason: str
@@ -78,7 +78,7 @@ class Failed:
 
     @property
     def perhaps_by_others(self) -> bool:
-        """Whether what's graded beside it may be why: all sandboxes of a user share some limits of the kernel."""
+        """Whether concurrent submissions may be the cause: a user's sandboxes share some kernel limits."""
         return self.refused or self.lost
 
 
@@ -126,18 +126,18 @@ def close_box() -> None:
 
 
 def prepare(limits: Limits, unsafe: bool) -> str:
-    """Start this worker's sandbox; why it cannot, or nothing."""
+    """Start this worker's sandbox. Returns why that failed, or ""."""
     with _LOCK:
         try:
             with _box(limits, unsafe).conversation():
-                pass  # that a process can be isolated shows only when one is
+                pass  # only trying shows whether a process can be isolated
         except SandboxError as error:
             return str(error)
     return ""
 
 
 def grade_one(task: Task) -> Outcome:
-    """Grade one submission. Never raises an error: what went wrong is in the outcome."""
+    """Grade one submission. Errors aren't raised but returned as `Failed`."""
     from . import conversation
 
     with _LOCK:
@@ -158,10 +158,10 @@ class _Overdue(BaseException):
 
 @contextlib.contextmanager
 def _watchdog(seconds: float) -> Iterator[None]:
-    """Raise `_Overdue` in this thread when the time is up, wherever it is then.
+    """Raise `_Overdue` in this thread when the time is up, wherever it is executing.
 
-    An exception from outside arrives between two Python instructions, which is soon: what the judge calls in C is
-    bounded by the size of a message. Should that be wrong, the pool kills the worker.
+    The exception arrives between two Python instructions. That is soon enough, because the judge's calls into C are
+    bounded by the size of a message; if one isn't, the pool kills the worker.
     """
     thread, lock, over, fired, arrived = threading.get_ident(), threading.Lock(), False, False, False
 
@@ -184,9 +184,9 @@ def _watchdog(seconds: float) -> Iterator[None]:
         with lock:
             over = True
         timer.cancel()
-        # One that is on its way is waited for here: later it would come in the middle of something else. Taking it back
-        # (with NULL) is no way: CPython 3.11 then believes for ever that one is on its way, and never gets past the
-        # first instruction of a function that is traced or profiled.
+        # If the exception is pending, wait for it here, or it would arrive in unrelated code. Don't cancel it (with
+        # NULL): CPython 3.11 would then consider one pending forever, and never get past the first instruction of a
+        # traced or profiled function.
         if fired and not arrived:
             with contextlib.suppress(_Overdue):
                 for _ in range(1000):
@@ -198,7 +198,7 @@ def _grade(task: Task, started: float) -> Outcome:
 
     if key(task.submission, task.problems) != task.key:
         return Failed("the worker runs another version of the course\n  → install the same one on every machine")
-    path = Path(f"{task.problems.lecture_name}.ipynb")  # it only names it
+    path = Path(f"{task.problems.lecture_name}.ipynb")  # only a name, for findings
     read = parse(HandedIn(path, data=task.submission), task.problems)
     if not read.cells:
         return unreadable(task.problems, next(iter(read.findings), Finding(path, "it is empty", AGAIN)))
@@ -211,19 +211,18 @@ def _grade(task: Task, started: float) -> Outcome:
         try:
             marks, notes = judge.grade(task.problems, read.cells, box)
         except SandboxError as error:
-            close_box()  # also where only the student's process was killed: some of it may have been left
+            close_box()  # even if only the student's process was killed: some of its descendants may be left
             reason = str(error)
             continue
         said = text.notes([*notes, *(finding.problem for finding in read.findings)])
         marks += _unanswered(task.problems, read)
         return Graded(tuple(marks), said, read.everything, time.monotonic() - started)
-    return failed(f"the sandbox was lost {ATTEMPTS} times while it was graded: {reason}", lost=True)
+    return failed(f"the sandbox broke {ATTEMPTS} times while grading it: {reason}", lost=True)
 
 
 def _unanswered(problems: ProblemSet, read: Submission) -> list[Mark]:
-    """The marks of questions, to which a person gives points; nothing is due for a cell that is as it was handed out.
-
-    That a cell is missing is a finding, so somebody looks for its answer anyway.
+    """The marks of questions, which wait for a person to give points, unless the cell is unchanged: then there's no
+    answer. If the cell is missing, that's a finding, which also asks a person to look for an answer.
     """
     answers = {name: Cell(answer).plain for name, answer in read.answers(problems).items()}
     return [
@@ -233,20 +232,20 @@ def _unanswered(problems: ProblemSet, read: Submission) -> list[Mark]:
 
 
 def failed(reason: str, *, refused: bool = False, lost: bool = False) -> Failed:
-    """The submission couldn't be graded here; the reason is cleaned."""
+    """A `Failed` whose reason is cleaned."""
     return Failed(clean(reason, limit=MESSAGE_LIMIT), refused, lost)
 
 
 def unreadable(problems: ProblemSet, finding: Finding) -> Graded:
-    """No points and a note for a person, because nothing in the submission was readable. The remedy is for them."""
+    """No points, and a note for a person, because nothing in the submission was readable."""
     message = f"Your notebook cannot be graded: {finding.problem}. Please hand it in again."
     return _nothing(problems, f"{finding.problem}: {finding.remedy}", message)
 
 
 def unfinished(problems: ProblemSet) -> Graded:
-    """The outcome for a notebook that takes too long as a whole, like that of a cell that does."""
-    why = "the submission took longer than it may in all, with the judging of it"
-    return _nothing(problems, why, f"Your code did not come to an end: {why}.")
+    """The outcome for a notebook that takes too long as a whole, including its judging."""
+    why = "the submission exceeded its total time limit, including the comparison of its results"
+    return _nothing(problems, why, f"Your code did not finish: {why}.")
 
 
 def _nothing(problems: ProblemSet, note: str, message: str) -> Graded:

@@ -1,4 +1,4 @@
-"""What runs beside a submission, and so all of our code that it can read: no tests, no answers, no names.
+"""The code that runs next to a submission, which can therefore read it: it has no tests, answers or students' names.
 
-The sandbox mounts this folder and ``course_utils``, and nothing else in the project.
+The sandbox mounts this folder and ``course_utils``, and nothing else of the project.
 """

@@ -1,12 +1,13 @@
-"""The fork server: imports what the lectures use once, then forks a process for each submission.
+"""The fork server: imports the lectures' libraries once, then forks a process for each submission.
 
 The sandbox starts it as ``python -c … SOCKET nobody [GROUP …]``. Each message on the socket is one submission's
 `Limits`, with three file descriptors: one from which its process reads requests, one to which it writes answers, and
-memory that it shares with the judge. Between two messages the server watches what the submission uses, and at "end" it
-reports how it ended. GROUP are open files of a control group (autograder.grading.cgroup), if the machine offers one.
+memory that it shares with the judge. Between messages the server watches the submission's resource use; at "end" it
+reports how the submission ended. GROUP are open files of a control group (autograder.grading.cgroup), if the machine
+has one to offer.
 
-The server must stay safe to fork, so it only imports. A thread, an OpenMP pool or an open file of its own would be
-missing, stuck or shared in every submission.
+The server must stay safe to fork, so it only imports. In a fork, a thread would be missing, an OpenMP pool would hang,
+and an open file would be shared with every submission.
 """
 
 from __future__ import annotations
@@ -34,32 +35,32 @@ from .shell import ZMQInteractiveShell
 from .student import converse
 
 _T = TypeVar("_T")
-_GONE = (FileNotFoundError, ProcessLookupError)  # of a process that ended between two looks
-_COUNTING = 0.5  # seconds of the processor's time that one look may take; usually it takes a thousandth
-_FREE_SOCKETS = 100  # honest code has a handful; on a machine that gives them a lot of room, each would count for much
-_LOOKS = 100  # at the threads of a process whose first one has ended
-_TICK = 0.05  # seconds between two looks at what a submission's processes take
+_GONE = (FileNotFoundError, ProcessLookupError)  # the process ended while we were reading about it
+_COUNTING = 0.5  # seconds of processor time that one measurement may take; it usually takes a thousandth of that
+_FREE_SOCKETS = 100  # honest code has a handful, and where socket buffers are large, each one counts for a lot
+_LOOKS = 100  # attempts to find a live thread of a process whose first thread has ended
+_TICK = 0.05  # seconds between two measurements of a submission's processes
 
 
 def main() -> None:
-    """Import, report that, and fork a process for each message."""
+    """Import, report readiness, and fork a process for each message."""
     preload()
     import torch
 
-    # For every event loop here, and what the student's code asks for: a submission can't have epoll (isolation), and
-    # can't send a descriptor, or anything in the way that could.
+    # The system call filter refuses epoll, and sendmsg because it can send descriptors (isolation). So every event loop
+    # in this process and its forks has to do without them.
     selectors.DefaultSelector = selectors.PollSelector  # type: ignore[misc, assignment]
-    asyncio.selector_events._HAS_SENDMSG = False  # type: ignore[attr-defined]  # of Python 3.12 and later
+    asyncio.selector_events._HAS_SENDMSG = False  # type: ignore[attr-defined]  # in Python 3.12 and later
     shell = ZMQInteractiveShell.instance()  # the one that `IPython.get_ipython()` and `display` know
-    asyncio.run(shell.run("pass"))  # what a first cell looks up and keeps, no fork has to
-    torch.set_num_threads(1)  # before the first fork: a submission has one processor's worth of time
+    asyncio.run(shell.run("pass"))  # the first cell fills caches; filled here, every fork has them
+    torch.set_num_threads(1)  # before the first fork: a submission gets one processor's worth of time
     if os.getuid() == 0 and sys.argv[2:3] == ["nobody"]:
         isolation.become_nobody()
-    # Blocked here, so that a submission's waiting process (isolation._wait_outside) has them blocked from its start.
+    # Blocked here, so that they are blocked in a submission's waiting process (isolation._wait_outside) from its start.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
     control = socket.socket(fileno=int(sys.argv[1]))
     gc.collect()
-    gc.freeze()  # a collection in a fork would write to every page of what was imported, and so copy it
+    gc.freeze()  # otherwise a collection in a fork would write to every imported page, and so copy it
     gc.enable()
     group = _Group.joined(list(map(int, sys.argv[3:])))
     alone = _anonymous("self")
@@ -79,7 +80,7 @@ def main() -> None:
             except OSError as error:
                 print(f"sandbox: {error}", file=sys.stderr, flush=True)
             finally:
-                os._exit(code)  # never back into this loop, whatever happens
+                os._exit(code)  # whatever happens, never return to this loop
         *pipes, shared = descriptors
         for descriptor in pipes:
             os.close(descriptor)
@@ -88,7 +89,7 @@ def main() -> None:
 
 
 class _Group:
-    """The control group that submissions join: descriptors of its list of processes and of its memory events."""
+    """The control group that submissions join: descriptors of its process list and its memory events."""
 
     def __init__(self, join: int, kills: int, reached: int) -> None:
         self.join = join
@@ -119,11 +120,11 @@ class _Group:
         return None
 
     def events(self) -> tuple[int, int]:
-        """How many processes in the group the kernel has killed for lack of memory, and how often it was full."""
+        """How many of the group's processes the kernel's OOM killer has killed, and how often the group was full."""
         return _number(self._kills, b"oom_kill"), _number(self._reached, b"oom")
 
     def exceeded(self) -> bool:
-        """Whether the kernel has killed since ``seen`` because the group was full. (It also does if the machine is.)"""
+        """Whether, since ``seen``, the kernel has killed a process because the group was full, not just the machine."""
         kills, reached = self.events()
         return kills > self.seen[0] and reached > self.seen[1]
 
@@ -134,7 +135,7 @@ class _Group:
 
 
 def _number(descriptor: int, name: bytes) -> int:
-    """The number after a name in an open file; if the name isn't in it (memory.failcnt), the only number."""
+    """The number after a name in an open file, or the last one if there's no such name (as in memory.failcnt)."""
     words = os.pread(descriptor, 4096, 0).split()
     return int(words[words.index(name) + 1] if name in words else words[-1])
 
@@ -142,7 +143,7 @@ def _number(descriptor: int, name: bytes) -> int:
 def _child(
     limits: Limits, shell: ZMQInteractiveShell, group: _Group | None, requests: int, answers: int, shared: int
 ) -> None:
-    """Become a student's process, report that, and answer until the judge closes the pipes."""
+    """Become a student's process, report readiness, and answer requests until the judge closes the pipes."""
     import torch.multiprocessing
 
     os.setsid()
@@ -150,11 +151,11 @@ def _child(
         isolation.isolate(limits, group.join if group is not None else None)
         if group is not None:
             group.close()
-        # A DataLoader's workers hand tensors over by the names of files, and not as descriptors. For that torch starts
-        # a program that looks for its libraries beside itself; without /proc, the loader has to be told where that is.
+        # DataLoader workers must pass tensors by file name, because descriptors can't be sent. For that, torch starts a
+        # program that looks for its libraries next to itself; without /proc, the loader has to be told where that is.
         torch.multiprocessing.set_sharing_strategy("file_system")  # type: ignore[no-untyped-call]
         os.environ["LD_ORIGIN_PATH"] = str(Path(torch.__file__).parent / "bin")
-        sys.path.insert(0, "")  # as in a kernel: modules that a notebook writes. /tmp is the submission's own
+        sys.path.insert(0, "")  # as in a kernel, so that a notebook can import modules it writes; /tmp is its own
     else:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGCHLD})
         isolation.set_limits(limits)
@@ -162,34 +163,34 @@ def _child(
     nowhere = os.open(os.devnull, os.O_RDWR)
     with open(requests, "rb") as incoming, open(answers, "wb") as outgoing, asyncio.Runner() as runner:
         runner.get_loop()  # makes the event loop, which opens sockets
-        # What goes wrong until here is a fault of the machine, and after it of whoever wrote the cells.
+        # A failure before this point is the machine's; a failure after it is the submission's.
         os.write(answers, READY)
-        # What the student prints goes nowhere unless a cell or an observation keeps it.
+        # Discard what the student prints, unless a cell or an observation captures it.
         for number in (0, 1, 2):
             os.dup2(nowhere, number)
         runner.run(converse(incoming, outgoing, shared, shell))
 
 
 def _follow(control: socket.socket, limits: Limits, child: int, alone: int, shared: int, group: _Group | None) -> bytes:
-    """Watch a submission until the judge says "end", end it, and say how it ended: "ended REASON" or "killed"."""
+    """Watch a submission until the judge says "end", end it, and return how it ended: "ended REASON" or "killed"."""
     if group is not None:
         group.seen = group.events()
     reason = _watch(control, limits, child, alone, shared, group)
     if limits.isolate:
         os.kill(child, signal.SIGTERM)
-    else:  # at least its group; a process that left the group lives on
+    else:  # at least its process group; a process that has left it survives
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     if not reason and group is not None and group.exceeded():
         reason = _too_much(limits)
-    # An isolated child is the waiting process, which a signal ends only where the kernel killed the submission.
+    # An isolated child is the waiting process, which dies of a signal only if the kernel killed the submission.
     return b"killed" if limits.isolate and os.WIFSIGNALED(status) and not reason else b"ended " + reason.encode()
 
 
 def _too_much(limits: Limits) -> str:
-    return f"it took more than {limits.memory / 2**20:,.0f} MiB of memory"
+    return f"it used more than {limits.memory / 2**20:,.0f} MiB of memory"
 
 
 def _watch(control: socket.socket, limits: Limits, child: int, alone: int, shared: int, group: _Group | None) -> str:
@@ -216,13 +217,13 @@ def _watch(control: socket.socket, limits: Limits, child: int, alone: int, share
                 reason = f"it had more than {limits.processes} processes and threads"
             elif time.process_time() - began > _COUNTING:
                 reason = "its memory is in too many pieces to be counted"
-        except PermissionError:  # a process can hide what it has, and none has a reason to
-            reason = "one of its processes does not show what memory it takes"
-        except Exception as error:  # whatever a process made of its names: it is that submission's, not this server's
-            reason = f"what it takes cannot be counted ({type(error).__name__})"
+        except PermissionError:  # a process can hide its memory, but has no honest reason to
+            reason = "one of its processes hides how much memory it uses"
+        except Exception as error:  # a process can choose names that break parsing; that must not stop this server
+            reason = f"its memory use cannot be measured ({type(error).__name__})"
         if reason:
             os.kill(child, signal.SIGTERM)
-    control.recv(16)  # "end", or nothing where the judge is gone
+    control.recv(16)  # "end", or nothing if the judge has exited
     return reason
 
 
@@ -230,7 +231,7 @@ def _at_most() -> tuple[int, int]:
     """A quick upper bound on the bytes of a submission's processes, and the number of their threads."""
     taken = threads = 0
     for process in _processes():
-        resident, count = 0, 1  # of one that has ended and waits for its parent to notice
+        resident, count = 0, 1  # a zombie has one thread and no memory
         with contextlib.suppress(*_GONE):
             resident, count = _shown(process, _status)
         taken += resident
@@ -239,11 +240,11 @@ def _at_most() -> tuple[int, int]:
 
 
 def _takes(alone: int) -> int:
-    """Bytes of memory that a submission's processes hold. (What they share is in files: `_stored` counts it.)
+    """Bytes of anonymous memory that belong to a submission. (Shared memory is in files, which `_stored` counts.)
 
-    A fork shares what this server has imported until it writes to it, so a process's size doesn't tell its own memory.
-    But the kernel also reports each page divided by the number of processes that have it. The sum over all processes is
-    the number of existing pages; whatever exceeds what the server alone had is the submission's.
+    A fork shares the server's pages until it writes to them, so a process's size says little about its own memory. But
+    the kernel also reports each page divided by the number of processes that have it (PSS). Summed over all processes,
+    that counts every page once; whatever exceeds the memory of the server alone is the submission's.
     """
     held = _anonymous("self") - alone
     for process in _processes():
@@ -264,33 +265,34 @@ def _stored(shared: int) -> int:
 
 
 def _in_sockets() -> int:
-    """Bytes that a submission's sockets can hold. The kernel tells how many there are in its network; one that has been
-    closed counts until its messages are read."""
+    """Bytes that a submission's sockets can hold. The kernel reports how many sockets its network namespace has; a
+    closed one counts until its messages have been read."""
     with socket.socket(socket.AF_UNIX) as one:
         room = one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
     for process in _processes():
         with contextlib.suppress(*_GONE):
             for line in _shown(process, lambda thread: _lines(thread, "net/sockstat")):
                 if line.startswith("sockets: used "):
-                    # The kernel takes a message if there's any room, so the last one may be of that size again.
+                    # Twice, because the kernel accepts a message, up to the buffer's size, if there is any room left.
                     return 2 * room * max(0, int(line.split()[2]) - _FREE_SOCKETS)
     return 0
 
 
 def _processes() -> list[str]:
-    """A submission's processes: all except the sandbox's first, this server's parent and the server itself.
+    """A submission's processes: all in /proc except the sandbox's first process, this server and its parent.
 
-    This sandbox has one submission at a time, so all others in /proc belong to it.
+    A sandbox runs one submission at a time, so all the others belong to it.
     """
     own = {os.getpid(), os.getppid(), 1}
     return [name for name in os.listdir("/proc") if name.isdecimal() and int(name) not in own]
 
 
 def _shown(process: str, read: Callable[[str], _T]) -> _T:
-    """What ``read`` finds below /proc about a process, under the name of a thread that is alive.
+    """What ``read`` finds in /proc about a process, given the path of one of its live threads.
 
-    Usually that's the first one. If it ends before the others, /proc shows nothing more of the process under its own
-    name. Raises one of `_GONE` if all threads have ended, and RuntimeError if they come and go too fast for a look.
+    Usually that is the first thread. Once it has ended, /proc reports nothing under the process's own number, although
+    other threads may be running. Raises one of `_GONE` if all threads have ended, and RuntimeError if they come and go
+    too fast to be read.
     """
     for _ in range(_LOOKS):
         first = _fields(process)
@@ -302,14 +304,14 @@ def _shown(process: str, read: Callable[[str], _T]) -> _T:
                 if alive or "VmSize" in _fields(thread):
                     return read(thread)
                 seen += 1
-        if seen == int(first.get("Threads", 0)):  # all of them were seen, and none has any memory
+        if seen == int(first.get("Threads", 0)):  # every thread was checked, and none has any memory
             raise ProcessLookupError
     raise RuntimeError("its threads come and go")
 
 
 def _anonymous(process: str) -> int:
-    """Bytes of a process's anonymous memory, also if swapped out; each page divided by the number of processes that
-    have it."""
+    """Bytes of a process's anonymous memory, including swap, with each page divided by the number of processes that
+    have it (PSS)."""
     found = {name: int(value.split()[0]) for name, value in _pairs(process, "smaps_rollup") if value.endswith("kB")}
     if "Pss_Anon" not in found:  # a kernel before 5.4
         return _status(process)[0]
@@ -317,7 +319,7 @@ def _anonymous(process: str) -> int:
 
 
 def _status(process: str) -> tuple[int, int]:
-    """Bytes of a process's anonymous memory, also if swapped out, and its number of threads."""
+    """Bytes of a process's anonymous memory, including swap, and its number of threads."""
     found = _fields(process)
     return 1024 * (int(found.get("RssAnon", 0)) + int(found.get("VmSwap", 0))), int(found.get("Threads", 0))
 
@@ -332,6 +334,6 @@ def _pairs(process: str, file: str) -> list[tuple[str, str]]:
 
 
 def _lines(process: str, file: str) -> list[str]:
-    """The lines of a file about a process. A process chooses its name and those of what it maps; the kernel spells out
-    line ends in them."""
+    """The lines of a file in /proc about a process. A process chooses its own name and those of the files it maps, but
+    the kernel escapes line breaks in them."""
     return Path("/proc", process, file).read_bytes().decode(errors="replace").split("\n")[:-1]

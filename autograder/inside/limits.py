@@ -11,10 +11,10 @@ class Limits:
     """Bytes, seconds, processes and threads that one submission may use.
 
     ``memory`` applies to all its processes together, ``address_space`` and ``cpu_seconds`` to each of them. ``scratch``
-    is the size of its /tmp, and of its /dev/shm. ``seconds`` is wall time for one request; while the submission's
-    processes wait for a processor, only the processor time that they get counts, for up to six times as long.
-    ``seconds_in_all`` is wall time for the whole submission, of which the tests that students see may take half.
-    ``isolate`` is False only under ``--unsafe``.
+    is the size of its /tmp, and of its /dev/shm. ``seconds`` is wall time for one request; if the processes have to
+    wait for a processor, only the processor time that they get counts, up to six times as much wall time.
+    ``seconds_in_all`` is wall time for the whole submission, half of it for the tests that students see. ``isolate`` is
+    False only under ``--unsafe``.
     """
 
     isolate: bool = True
@@ -27,10 +27,10 @@ class Limits:
     seconds_in_all: float = 600.0
 
     def to_json(self) -> bytes:
-        """As one message for the fork server."""
+        """These limits as one message for the fork server."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod
     def from_json(cls, message: bytes) -> Limits:
-        """What `to_json` wrote."""
+        """Read what `to_json` wrote."""
         return cls(**json.loads(message))

@@ -1,8 +1,8 @@
 """What the judge asks a student's process, and what may come back.
 
-Each kind of message is a dataclass. On the wire it is plain data (:mod:`course_utils.testing.wire`): a dict of its
-fields under its name. ``request`` and ``answer`` turn that back into the dataclass. The answer comes from a process
-that may be hostile, so ``answer`` accepts exactly these names, fields and types, and nothing else.
+Each kind of message is a dataclass. Over the pipes it travels as plain data (:mod:`course_utils.testing.wire`): a dict
+from its name to the list of its fields. ``request`` and ``answer`` turn that back into the dataclass. Answers come from
+a process that may be hostile, so ``answer`` accepts exactly these names, fields and types, and nothing else.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, get_args
 from course_utils.testing import Observation
 from course_utils.testing.wire import WireError
 
-TEXT = 2_000  # characters of an error, or of a name that is missing: a student's process sends no more
-PRINTED = 20_000  # characters of a cell's output
-READY = b"!"  # what a student's process says once it is isolated, before any message
+TEXT = 2_000  # most characters that a student's process sends of an error or of a missing name
+PRINTED = 20_000  # most characters of a cell's output
+READY = b"!"  # what a student's process writes once it is isolated, before any message
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Ran:
-    """A cell has run: what stopped it, or "", and what it printed."""
+    """A cell has run: the error that stopped it, or "", and what it printed."""
 
     error: str
     printed: str
@@ -100,12 +100,12 @@ def request(value: Any) -> Request:
 def answer(value: Any) -> Answer:
     """The answer in plain data. Raises WireError for anything else.
 
-    Texts are cut, because the judge keeps some of them until the last cell has run.
+    Long strings are truncated, because the judge keeps some of them until the last cell has run.
     """
     found: Answer = _message(value, _ANSWERS)
     match found:
         case Names(defined, used) if not all(type(name) is str for name in defined + used):
-            raise WireError("a name that is no text")
+            raise WireError("a name that is not a string")
         case Ran(error, printed):
             return Ran(error[:TEXT], printed[:PRINTED])
         case Missing(name):
@@ -120,11 +120,11 @@ def answer(value: Any) -> Answer:
 
 def _message(value: Any, kinds: dict[str, type[Any]]) -> Any:
     if type(value) is not dict or len(value) != 1:
-        raise WireError("no message")
+        raise WireError("not a message")
     ((name, content),) = value.items()
     kind = kinds.get(name) if type(name) is str else None
     if kind is None or type(content) is not list or len(content) != len(fields(kind)):
-        raise WireError("no message of a kind that was asked for")
+        raise WireError("not a message of a known kind")
     for each, given in zip(fields(kind), content, strict=True):
         # With `from __future__ import annotations` a field's type is its text: "str", "list[str]".
         if type(given) is not _TYPES[str(each.type).partition("[")[0]]:

@@ -17,7 +17,7 @@ def used(text: str) -> set[str]:
 
 
 def both(text: str) -> tuple[set[str], set[str]]:
-    """`defined` and `used`, in one go."""
+    """`defined` and `used`, parsing the cell once."""
     makes: set[str] = set()
     takes: set[str] = set()
     for scope in _scopes(text):
@@ -34,10 +34,10 @@ def both(text: str) -> tuple[set[str], set[str]]:
 def _scopes(text: str) -> list[symtable.SymbolTable]:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what Python thinks of the cell's style
+            warnings.simplefilter("ignore")  # such as those about invalid escapes
             found = [symtable.symtable(text, "<cell>", "exec")]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    for scope in found:  # grows as we go
+    for scope in found:  # the list grows while we iterate
         found += scope.get_children()
     return found

@@ -1,4 +1,4 @@
-"""Imports what the lectures use, so that forks of this process needn't."""
+"""Imports the lectures' libraries, so that forks of this process don't have to."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import pkgutil
 
 
 def preload() -> None:
-    """Import what the lectures use. Does nothing else: an operation would start threads, which a fork wouldn't have."""
+    """Import the lectures' libraries. Does nothing else: operations would start threads, which forks don't inherit."""
     import beartype  # noqa: F401
     import einops  # noqa: F401
     import jaxtyping  # noqa: F401
     import matplotlib.figure  # noqa: F401
     import numpy  # noqa: F401
-    import torch._dynamo  # the first dispatch mode and the first optimizer import it, which takes a second
+    import torch._dynamo  # otherwise imported by the first dispatch mode or optimizer, which takes a second
     import torch.utils.flop_counter  # noqa: F401
 
     import course_utils

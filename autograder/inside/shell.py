@@ -1,7 +1,7 @@
-"""The IPython that runs a student's cells: like their own kernel, without a screen, a history, or a person to ask.
+"""The IPython shell that runs a student's cells: like their own kernel, but without a screen, a history, or a user.
 
 Magics, ``!commands``, ``?``, ``await`` and ``display`` work as in JupyterLab, because it is the same IPython. This
-module doesn't isolate; the process that it runs in is isolated.
+module isolates nothing; the process that it runs in is isolated.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from traitlets.config import Config
 from . import names
 from .messages import Names
 
-_OPTIONS = re.compile(r"\A(?:\s*-\w+(?:\s+\d+)?)*\s*")  # of a magic: -n 10 -r3
+_OPTIONS = re.compile(r"\A(?:\s*-\w+(?:\s+\d+)?)*\s*")  # a magic's, such as -n 10 -r3
 _RUNS = re.compile(r"(?<!\S)-[nr]\s*\d+(?!\S)")  # how often a magic times a statement
-# Magics for a person at the screen: their effect is on the page, or on the next session.
+# Magics for interactive use, which affect only what is shown, or the next session.
 _FOR_THE_SCREEN = frozenset(
     [
         "autosave",
@@ -42,7 +42,7 @@ _FOR_THE_SCREEN = frozenset(
 
 
 class ZMQInteractiveShell(InteractiveShell):
-    """IPython's shell, configured as in ipykernel as far as a cell can tell, and named so: many a notebook asks."""
+    """IPython's shell, configured like ipykernel's as far as a cell can tell. Many notebooks check for its name."""
 
     def __init__(self) -> None:
         config = Config()
@@ -50,10 +50,10 @@ class ZMQInteractiveShell(InteractiveShell):
         config.HistoryManager.hist_file = ":memory:"
         config.InteractiveShell.colors = "NoColor"
         config.DisplayFormatter.active_types = ["text/plain"]
-        config.IPKernelApp.user_ns = None  # that there is this section tells libraries that they are in a notebook
+        config.IPKernelApp.user_ns = None  # by this section, libraries recognize a notebook
         super().__init__(config=config, user_ns={"__name__": "__main__"})
         self.db = {}  # what some magics remember for the next session
-        self._lacks: UsageError | None = None  # what the cell asked for that isn't here, although it went on
+        self._lacks: UsageError | None = None  # a `%store -r` that found nothing, in a cell that went on
 
     def init_ipython_dir(self, ipython_dir: str) -> None:
         """Do nothing: no configuration is read or written."""
@@ -65,21 +65,21 @@ class ZMQInteractiveShell(InteractiveShell):
         transformed, failed, self._lacks = text, None, None
         try:
             transformed = self._as_python(text)
-        except Exception:  # as IPython: an open bracket, say
+        except Exception:  # such as an open bracket; IPython does the same
             failed = sys.exc_info()
         result = await self.run_cell_async(
             text, store_history=True, transformed_cell=transformed, preprocessing_exc_tuple=failed
         )
-        # What a kernel does after a cell; `run_cell_async` leaves it to whoever calls it.
+        # A kernel triggers these after a cell; `run_cell_async` leaves that to its caller.
         self.events.trigger("post_execute")
         self.events.trigger("post_run_cell", result)
         return result.error_before_exec or result.error_in_exec or self._lacks
 
     def ask_exit(self) -> None:
-        """Do nothing: `exit` is for whoever closes the notebook."""
+        """Do nothing: grading goes on after `exit`."""
 
     def enable_gui(self, gui: str | None = None) -> None:
-        """Do nothing: there's no window system's event loop. (`%matplotlib inline` asks for one.)"""
+        """Do nothing: there's no GUI event loop. (`%matplotlib inline` calls this.)"""
 
     def showtraceback(self, *_: Any, **__: Any) -> None:
         """Do nothing: the result has the error, and formatting a traceback takes longer than the cell."""
@@ -87,12 +87,12 @@ class ZMQInteractiveShell(InteractiveShell):
     showsyntaxerror = showtraceback
 
     def run_line_magic(self, magic_name: str, line: str, _stack_depth: int = 1) -> Any:
-        """As IPython's, but `%timeit` runs its statement once, and what is for a screen does nothing."""
+        """As IPython's, but `%timeit` runs its statement once, and magics for interactive use do nothing."""
         if magic_name == "store" and "-r" in line.split():
-            error = UsageError("%store -r: what an earlier kernel stored is not here")
+            error = UsageError("%store -r: variables stored by an earlier kernel are not available here")
             if len(line.split()) > 1:
                 raise error
-            self._lacks = error  # without names it restores whatever there is, which may be nothing
+            self._lacks = error  # without names, it restores whatever is stored, which may be nothing
         if magic_name in _FOR_THE_SCREEN:
             return None
         return super().run_line_magic(magic_name, _once(magic_name, line), _stack_depth + 1)
@@ -102,7 +102,7 @@ class ZMQInteractiveShell(InteractiveShell):
         return super().run_cell_magic(magic_name, _once(magic_name, line), cell)
 
     def system(self, cmd: str) -> None:
-        """As in IPython. A command that can't be started isn't an error in a notebook, either."""
+        """As IPython's. A command that can't be started isn't an error in a notebook, either."""
         try:
             self.system_piped(cmd)
         except OSError as error:
@@ -118,9 +118,9 @@ class ZMQInteractiveShell(InteractiveShell):
         return Names(*(sorted(set().union(*each)) for each in zip(*pairs, strict=True)))
 
     def _as_python(self, text: str) -> str:
-        """The cell without IPython's own syntax. Most cells have none, which Python finds out faster than IPython.
+        """The cell with IPython's own syntax turned into Python. Most cells have none, which Python detects faster.
 
-        A single line always goes to IPython, because `ls` is a magic unless a name hides it.
+        A single line always goes to IPython, because `ls` is a magic unless a variable shadows it.
         """
         if "\n" not in text.strip():
             return str(self.transform_cell(text))
@@ -132,7 +132,7 @@ class ZMQInteractiveShell(InteractiveShell):
 
 
 def _once(magic_name: str, line: str) -> str:
-    """The line of a magic, with a single run if it's for timing: a time that nobody sees isn't worth a thousand."""
+    """The line of a magic; a timing magic runs its code only once, because nobody sees the time."""
     return "-n1 -r1 " + _RUNS.sub("", line) if magic_name == "timeit" else line
 
 
@@ -142,7 +142,7 @@ def no_input(prompt: object = "", stream: object = None) -> NoReturn:
 
 
 def _arguments_of_magics(text: str) -> list[str]:
-    """The code that a cell's magics run: all of `%%time`'s cell, what follows `%time`."""
+    """The code that a cell's magics run: the rest of the line after `%time`, the rest of the cell after `%%time`."""
     if "_magic(" not in text:
         return []
     try:

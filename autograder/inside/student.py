@@ -1,6 +1,6 @@
 """The student's process: runs a submission's cells and answers requests for observations. It knows no tests.
 
-It talks over two pipes and one piece of shared memory, in the messages of :mod:`autograder.inside.messages`, until the
+It exchanges the messages of :mod:`autograder.inside.messages` over two pipes and a block of shared memory, until the
 judge closes its ends.
 """
 
@@ -12,6 +12,7 @@ import contextlib
 import getpass
 import mmap
 import os
+import sys
 from typing import Any, BinaryIO
 
 from course_utils.testing import wire
@@ -27,9 +28,13 @@ class Notebook:
     def __init__(self, shell: ZMQInteractiveShell) -> None:
         self._shell = shell
         self._names: dict[str, Any] = shell.user_ns
+        # For all cells the same: what one puts in its place is still there in the next.
+        self._printed = sys.stdout = sys.stderr = Printed()
 
     async def answer(self, request: messages.Request) -> messages.Answer:
         """Answer one request. An error in the student's code is part of the answer."""
+        self._printed.seek(0)
+        self._printed.truncate()
         match request:
             case messages.ReadNames(source):
                 return self._shell.read_names(source)
@@ -53,25 +58,23 @@ class Notebook:
         return messages.Seen(witness(target, call.args, call.kwargs))
 
     async def _run(self, source: str) -> messages.Ran:
-        printed = Printed()
-        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-            try:
-                raised = await self._shell.run(source)
-                await asyncio.sleep(0)  # what it left to be done goes on between two cells
-            except BaseException as error:  # what even IPython leaves alone: a cell nested too deep for the parser
-                raised = error
+        try:
+            raised = await self._shell.run(source)
+            await asyncio.sleep(0)  # lets the tasks that the cell left behind go on
+        except BaseException as error:  # IPython lets some through, such as for a cell nested too deep
+            raised = error
         said = ""
         if raised is not None:
             said = type(raised).__name__
-            with contextlib.suppress(BaseException):  # an error's own words may be code of the student's
+            with contextlib.suppress(BaseException):  # str() of an error may run the student's code
                 said += f": {raised}"[: messages.TEXT]
-        return messages.Ran(said, printed.getvalue()[: messages.PRINTED])
+        return messages.Ran(said, self._printed.getvalue()[: messages.PRINTED])
 
 
 async def converse(requests: BinaryIO, answers: BinaryIO, shared: int, shell: ZMQInteractiveShell) -> None:
-    """Answer requests until they end. Tensors among the arguments are in the memory behind ``shared``.
+    """Answer requests until they end. Tensors among the arguments are in the shared memory of descriptor ``shared``.
 
-    A coroutine, because a kernel's cells also run in an event loop: `await` works in them, and `asyncio.run` doesn't.
+    A coroutine, because a kernel's cells also run in an event loop: there, `await` works and `asyncio.run` doesn't.
     """
     memory = memoryview(mmap.mmap(shared, wire.LIMIT))
     os.close(shared)
@@ -85,7 +88,7 @@ async def converse(requests: BinaryIO, answers: BinaryIO, shared: int, shell: ZM
             return
         try:
             reply = wire.pack(messages.plain(await notebook.answer(request)))
-        except wire.WireError as error:  # the student returned what no message can hold
+        except wire.WireError as error:  # the student returned something that can't be sent
             reply = wire.pack(messages.plain(messages.Unsendable(str(error))))
         answers.write(wire.framed(reply))
         answers.flush()

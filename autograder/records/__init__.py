@@ -1,1 +1,1 @@
-"""A class on disk: who is in it, what each submission got, and everything made from that."""
+"""A class on disk: its students, the result of each submission, and everything made from those."""

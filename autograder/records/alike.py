@@ -1,8 +1,8 @@
-"""Answers that are equal although that's unlikely: worth a look, and never a verdict.
+"""Finds answers that are identical although that's unlikely: worth a look, but not proof of anything.
 
-Two answers are equal if they're the same program, whatever its names, comments and layout. Equal short answers mean
-nothing, nor do common mistakes; what's left are wrong answers that few have, and long ones. Friends who learn together
-and a common source look the same here, so this only says where a conversation might be worth its time.
+Two answers are identical if they're the same program apart from names, comments and layout. Identical short answers
+mean nothing, nor do common mistakes; what's left are rare wrong answers, and long ones. Students who work together look
+the same here as students who used the same source, so this only shows where a conversation may be worthwhile.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from autograder.grading.marks import Result
 from autograder.grading.source import Lecture
 
-# Parts of a program (nodes of its syntax tree) that a student has to write, beyond what was handed out.
-_SOME = 20  # from which on two people who make the same mistake don't usually write the same program
-_LONG = 80  # from which on two people who are right don't either
-_FEW = 0.05  # of those who have answered: a wrong answer that more of them have is a common mistake
+# Sizes in nodes of the syntax tree, beyond those of the code that was handed out.
+_SOME = 20  # at this size, two people who make the same mistake rarely write the same program
+_LONG = 80  # at this size, two people who are right rarely do, either
+_FEW = 0.05  # of the students who answered: if more of them share a wrong answer, it's a common mistake
 
 
 @dataclass(frozen=True)
 class Alike:
-    """Students with equal answers to an exercise. ``published``: equal to this project's own solution."""
+    """Students with identical answers to an exercise. ``published``: this project's own solution is identical, too."""
 
     exercise: str
     students: tuple[str, ...]
@@ -34,7 +34,7 @@ class Alike:
 
 
 def find(lecture: Lecture, found: Mapping[str, Result], answers: Mapping[str, Mapping[str, str]]) -> list[Alike]:
-    """The equal answers among those graded; ``answers`` are the cells' texts, by student and exercise."""
+    """The identical answers among those graded; ``answers`` are the cells' texts, by student and exercise."""
     listed: list[Alike] = []
     for exercise in lecture.exercises:
         handed_out, published = normalized(exercise.stub), normalized(exercise.solution)
@@ -61,15 +61,15 @@ def find(lecture: Lecture, found: Mapping[str, Result], answers: Mapping[str, Ma
 
 
 def normalized(code: str) -> tuple[str, int]:
-    """A program without its own names, docstrings, annotations, comments and layout, and the number of its parts."""
+    """A program without its own names, docstrings, annotations, comments and layout, and its size in nodes or words."""
     try:
         tree = ast.parse(code)
         own = {name: "" for node in ast.walk(tree) for name in _bound(node)}
-        for node in ast.walk(tree):  # in an order that depends on nothing but the program's shape
+        for node in ast.walk(tree):  # in an order that depends only on the program's structure
             for name in _bound(node):
                 own[name] = own[name] or f"n{sum(map(bool, own.values()))}"
         return ast.dump(_Plain(own).visit(tree)), sum(1 for _ in ast.walk(tree))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # magics, or anything else
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # magics, for instance
         words = re.findall(r"\w+|[^\w\s]", code)
         return " ".join(words), len(words)
 
@@ -97,7 +97,7 @@ class _Plain(ast.NodeTransformer):
         return ast.Assign([target], self.visit(node.value)) if node.value else ast.Expr(target)
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
-        return None if isinstance(node.value, ast.Constant) else self.generic_visit(node)  # a docstring does nothing
+        return None if isinstance(node.value, ast.Constant) else self.generic_visit(node)  # such as a docstring
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         self.generic_visit(node)

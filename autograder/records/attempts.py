@@ -1,8 +1,8 @@
-"""Everything that a student handed in for a lecture, one folder for each attempt; nothing here is written twice.
+"""Everything that a student handed in for a lecture, one folder for each attempt; nothing in it is ever overwritten.
 
-``attempts/STUDENT/LECTURE/N/`` in a class's folder holds the notebook as it came, ``attempt.json``, and, if the time is
+``attempts/STUDENT/LECTURE/N/`` in a class's folder has the notebook as handed in, ``attempt.json``, and, if the time is
 known, nbgrader's ``timestamp.txt``. What's graded is a copy of one attempt in ``submitted/``. A submission from
-nbgrader's exchange also has its ``submission_secret.txt``, without which no feedback would find its way back.
+nbgrader's exchange also has its ``submission_secret.txt``, which nbgrader needs to return feedback.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class AttemptError(CourseError):
 class Attempt:
     """What's known about one attempt.
 
-    ``notebook`` is False if no notebook could be taken; then the content is a text that names what was handed in
-    instead. ``kind``, ``source`` and ``name`` say where it came from, ``order`` which of one kind is the later one.
-    ``when`` is an ISO time in UTC, or "" if the source doesn't say; ``late`` is what the source says, if it does.
-    ``secret`` is what nbgrader names the feedback by that goes back, or "".
+    ``notebook`` is False if no notebook was found; then the content is a list of what was handed in instead. ``kind``,
+    ``source`` and ``name`` say where it came from; of one kind, the attempt with the highest ``order`` is the latest.
+    ``when`` is an ISO time in UTC, or "" if the source has none; ``late`` is True if the source says so. ``secret`` is
+    nbgrader's submission secret, by which it returns feedback, or "".
     """
 
     number: int
@@ -57,15 +57,13 @@ class Attempt:
 
 
 def read(folder: ClassFolder, lecture_name: str, student: str) -> list[Attempt]:
-    """A student's attempts, the latest last. Raises :class:`AttemptError` if one is damaged."""
+    """A student's attempts, latest last. Raises :class:`AttemptError` if one is damaged."""
     place = folder.attempts(student, lecture_name)
     found = []
     try:
         names = [path.name for path in place.iterdir()] if place.is_dir() else []
     except OSError as error:
-        raise AttemptError(
-            f"{place} cannot be read ({error.strerror})\n  → mend its permissions or its name"
-        ) from error
+        raise AttemptError(f"{place} cannot be read ({error.strerror})\n  → fix its permissions or its name") from error
     for number in sorted(int(name) for name in names if name.isdecimal()):
         path = place / str(number) / _ABOUT
         try:
@@ -75,24 +73,24 @@ def read(folder: ClassFolder, lecture_name: str, student: str) -> list[Attempt]:
                 if type(getattr(attempt, each)).__name__ != kind:
                     raise ValueError(f"its {each} is {getattr(attempt, each)!r:.50}")
             if attempt.number != number or (attempt.time and attempt.time.tzinfo is None):
-                raise ValueError("it is another's, or its time has no zone")
+                raise ValueError("its number is wrong, or its time has no zone")
         except (OSError, ValueError, TypeError, RecursionError) as error:
             raise AttemptError(
                 f"{path} cannot be read ({type(error).__name__}: {error})\n"
-                f"  → mend it, or move the folder {path.parent} away and collect again"
+                f"  → repair it, or move the folder {path.parent} away and collect again"
             ) from error
         found.append(attempt)
     return in_order(found)
 
 
 def in_order(found: list[Attempt]) -> list[Attempt]:
-    """The latest last. Orders of different kinds can't be compared; then it's the order of collecting them."""
+    """Sort attempts, latest last: by ``order`` if they are of one kind, else by when they were collected."""
     one_kind = len({attempt.kind for attempt in found}) == 1
     return sorted(found, key=lambda attempt: (attempt.order if one_kind else 0.0, attempt.number))
 
 
 def add(folder: ClassFolder, lecture_name: str, student: str, attempt: Attempt, content: bytes) -> None:
-    """Store an attempt, completely or not at all. Raises FileExistsError if there's one with its number."""
+    """Store an attempt, completely or not at all. Raises FileExistsError if there already is one with its number."""
     place = folder.attempts(student, lecture_name)
     place.mkdir(parents=True, exist_ok=True)
     partial = place / f".{os.getpid()}-{secrets.token_hex(4)}.partial"
@@ -103,21 +101,21 @@ def add(folder: ClassFolder, lecture_name: str, student: str, attempt: Attempt, 
                 file.write(text)
         target = place / str(attempt.number)
         if target.exists() or target.is_symlink():  # renaming would replace an empty folder
-            raise FileExistsError(f"{target} is there already")
+            raise FileExistsError(f"{target} already exists")
         partial.rename(target)
     finally:
-        shutil.rmtree(partial, ignore_errors=True)  # gone if it was renamed
+        shutil.rmtree(partial, ignore_errors=True)  # no longer there if it was renamed
 
 
 def content_of(folder: ClassFolder, lecture_name: str, student: str, attempt: Attempt) -> bytes:
-    """What was handed in. Raises :class:`AttemptError` if it isn't what was stored."""
+    """What was handed in. Raises :class:`AttemptError` if it can't be read or has changed since it was stored."""
     path = folder.attempts(student, lecture_name) / str(attempt.number) / _main(lecture_name, attempt)
     try:
         content = path.read_bytes()
     except OSError as error:
         raise AttemptError(f"{path} cannot be read ({error.strerror})\n  → collect again from its source") from error
     if digest(content) != attempt.sha256:
-        raise AttemptError(f"{path} has been changed\n  → put back what was there, or move {path.parent} away")
+        raise AttemptError(f"{path} has been changed\n  → restore it, or move {path.parent} away and collect again")
     return content
 
 
@@ -127,7 +125,7 @@ def install(folder: ClassFolder, lecture_name: str, student: str, attempt: Attem
     place.mkdir(parents=True, exist_ok=True)
     wanted = _files(lecture_name, attempt, content)
     for name in {TIMESTAMP, SECRET} - wanted.keys():
-        (place / name).unlink(missing_ok=True)  # or an earlier attempt's would be taken for this one's
+        (place / name).unlink(missing_ok=True)  # an earlier attempt's
     for name, text in wanted.items():
         if name != _ABOUT and not (os.path.isfile(place / name) and (place / name).read_bytes() == text):
             with replacing(place / name) as file:
@@ -151,6 +149,6 @@ def _files(lecture_name: str, attempt: Attempt, content: bytes) -> Mapping[str, 
 
 
 def remove_partials(folder: ClassFolder, lecture_name: str, student: str) -> None:
-    """Delete what a killed command left. Nothing may be storing this student's attempts."""
+    """Delete what a killed command left behind. Nothing else may be storing this student's attempts at the time."""
     for partial in folder.attempts(student, lecture_name).glob(".*.partial"):
         shutil.rmtree(partial, ignore_errors=True)

@@ -19,13 +19,13 @@ from course_utils.files import remove_partials, replacing
 from . import exchange, pages
 from .folder import ClassFolder
 
-_ADDED, _ROOM = 100, 200_000  # cells of a student's own that are shown, and their characters
+_ADDED, _ROOM = 100, 200_000  # limits for a student's own cells: their number, and their characters in all
 
 
 def write(folder: ClassFolder, lecture: Lecture, result: Result, cells: Sequence[Cell]) -> Path:
-    """Write one student's notebook; ``cells`` is what was read of the submission.
+    """Write one student's notebook; ``cells`` are the cells that were read from the submission.
 
-    A student's own cells, including changed cells of the lecture, go below the cell that they were below.
+    A student's own cells, including changed cells of the lecture, stay below the lecture's cell that they followed.
     """
     notebook = copy.deepcopy(lecture.notebook)
     answers = {cell.name: cell.text for cell in cells if cell.name}
@@ -35,7 +35,7 @@ def write(folder: ClassFolder, lecture: Lecture, result: Result, cells: Sequence
         if code:
             cell.outputs, cell.execution_count = [], None
         if cell.metadata.get("nbgrader", {}).get("solution"):
-            text = answers.get(cell.id, "# this cell is not in what was handed in, or cannot be read")
+            text = answers.get(cell.id, "# the submission does not have this cell, or it cannot be read")
             cell.source = _shown(text) if code else _as_text(text)
         elif message := messages.get(cell.id):
             cell.outputs = [new_output("stream", name="stderr", text=message + "\n")]
@@ -47,7 +47,7 @@ def write(folder: ClassFolder, lecture: Lecture, result: Result, cells: Sequence
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_partials(path.parent)
     with replacing(path, durable=False) as file:
-        # Valid by its making: nbformat.writes would check it, copy it and indent it, which takes longer than grading.
+        # Valid by construction. nbformat.writes would validate, copy and indent it, which takes longer than grading.
         file.write(json.dumps(notebook, ensure_ascii=False).encode() + b"\n")
     exchange.pass_on(folder, result.student, lecture.name, path.parent)  # for nbgrader's own `generate_feedback`
     return path
@@ -76,13 +76,13 @@ def _with_their_own(lecture: Lecture, ours: list[Any], cells: Sequence[Cell]) ->
 
 
 def _shown(text: str, *, prose: bool = False) -> str:
-    """What can be stored of a cell, and what Formgrader, which colors it, can show without being kept busy."""
-    more = f"\n# … {count:,} characters more" if (count := len(text) - pages.CODE_LIMIT) > 0 else ""
+    """The part of a cell that can be stored, and that Formgrader can highlight in a reasonable time."""
+    more = f"\n# … {count:,} more characters" if (count := len(text) - pages.CODE_LIMIT) > 0 else ""
     return pages.shown(text, prose=prose).encode("utf-8", "replace").decode() + more
 
 
 def _as_text(written: str) -> str:
-    """A student's text as an indented block, which Markdown shows as it is: as HTML it would run in Formgrader."""
+    """A student's text as an indented block, which Markdown shows verbatim: HTML in it would run in Formgrader."""
     lines = _shown(written, prose=True).splitlines()
     return "\n".join(f"    {line}" for line in lines)
 
@@ -94,7 +94,7 @@ def checksum(cell: Any) -> str:
     """
     about = cell.metadata.nbgrader
     grade, solution = about.get("grade", False), about.get("solution", False)
-    # To nbgrader a student's cell is never locked and a test cell always, whatever their metadata say.
+    # nbgrader never considers a solution cell locked, and always a test cell, whatever their metadata say.
     locked = not solution and (grade or about.get("locked", False))
     parts = [cell.source, cell.cell_type, grade, solution, locked, about["grade_id"]]
     if grade:

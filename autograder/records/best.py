@@ -1,7 +1,7 @@
-"""Grades every attempt where a class counts the best one, and puts that one into ``submitted/``.
+"""Grades all attempts, if a class counts the best one, and puts that one into ``submitted/``.
 
-The points of each attempt are kept in ``results/LECTURE/.attempts/``; the result that counts is written by whoever
-grades what's in ``submitted/``, as for any other submission.
+The points of each attempt are kept in ``results/LECTURE/.attempts/``. The result that counts is written when
+``submitted/`` is graded, as for any other submission.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .roster import Student
 
 @dataclass
 class _Theirs:
-    """One student's attempts with a notebook, the latest last, and by the key of its result what each one earned."""
+    """One student's attempts with a notebook, latest last: each with its content and key. ``earned``: result by key."""
 
     stored: list[tuple[Attempt, bytes, str]]
     earned: dict[str, Result]
@@ -47,8 +47,8 @@ def settle(
 ) -> list[str]:
     """Put the attempt with the most points into ``submitted/``, for each student who has several. Safe to repeat.
 
-    Of attempts with the same points the later one counts. Returns what a person should know. Raises what
-    :func:`autograder.grading.engine.grade_all` does.
+    Of attempts with the same points, the latest counts. Returns remarks for the instructor. Raises what
+    :func:`autograder.grading.engine.grade_all` raises.
     """
     remarks: list[str] = []
     found: dict[str, _Theirs] = {}
@@ -78,7 +78,7 @@ def settle(
 
 
 def _several(folder: ClassFolder, problems: ProblemSet, student: str) -> _Theirs | None:
-    """A student's attempts if there's something to choose, and if one of them is what's in ``submitted/``."""
+    """A student's attempts, if there are several and ``submitted/`` has one of them or nothing; otherwise None."""
     name = problems.lecture_name
     stored = [each for each in attempts.read(folder, name, student) if each.notebook]
     if len(stored) < 2:
@@ -124,7 +124,10 @@ def _best(folder: ClassFolder, rules: due.Rules, student: Student, theirs: _Thei
 
 
 def _keeping(work: Callable[[], object]) -> Iterable[str]:
-    """Do something for one student; what's in the way of that alone is said."""
+    """Write something for one student. If something else is in the way of just that file, return a remark about it.
+
+    Raises all other errors.
+    """
     try:
         work()
     except OSError as error:

@@ -1,8 +1,8 @@
-"""Takes what students handed in out of Canvas, Moodle, GitHub or nbgrader's exchange, and into a class's folder.
+"""Collects what students handed in with Canvas, Moodle, GitHub or nbgrader's exchange into a class's folder.
 
-Every attempt is kept in ``attempts/`` and never written again; the last one with a notebook becomes the one in
-``submitted/``. Whatever is wrong with one student's files, or with matching them to a student, is said and changes
-nothing for anybody else. Safe to repeat: what's there already isn't taken again.
+Every attempt is kept in ``attempts/`` and never overwritten; the last one with a notebook is copied to ``submitted/``.
+Problems with one student's files, or with matching them to a student, are reported and don't affect anybody else. Safe
+to repeat: what was collected before isn't collected again.
 """
 
 from __future__ import annotations
@@ -18,19 +18,17 @@ from autograder.grading.text import one_line
 
 from . import attempts, due, roster, sources
 from .attempts import Attempt
-from .folder import ClassFolder, concerns_one
+from .folder import NAMED, ClassFolder, concerns_one
 from .sources import Delivery, Kind
-
-_NAMED = 5  # files that are named where somebody handed in no notebook
 
 
 @dataclass
 class Summary:
     """What was collected, or would be.
 
-    ``new`` are pairs of a student and an attempt; ``known`` counts those that were there before. ``unmatched`` says
-    what belongs to nobody on the roster, ``failed`` whose submission couldn't be stored, and ``remarks`` what else a
-    person should know. ``missing`` are the students on the roster of whom there's nothing, neither now nor from before.
+    ``new`` has pairs of a student and an attempt; ``known`` counts those that were collected before. ``unmatched`` says
+    what couldn't be matched to one student, ``failed`` whose submission couldn't be stored, and ``remarks`` what else
+    an instructor should know. ``missing`` has the students on the roster who have handed in nothing so far.
     """
 
     new: list[tuple[str, Attempt]] = field(default_factory=list)
@@ -51,18 +49,17 @@ def collect(
     dry_run: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Summary:
-    """Take what's in a source for one lecture. ``lectures`` names all lectures; ``file`` is another roster.
+    """Collect what a source has for one lecture. ``lectures`` names all lectures; ``file`` is a roster to use instead.
 
-    With ``dry_run`` nothing is written. Raises :class:`sources.SourceError` for a source that can't be read,
-    :class:`CourseError` if there's nobody to match, and OSError if the disk fails; what was collected by then is
-    complete.
+    With ``dry_run``, nothing is written. Raises :class:`sources.SourceError` for a source that can't be read,
+    :class:`CourseError` if there are no students, and OSError if the disk fails; what was collected by then is kept.
     """
     folder.require()
     students = roster.of(folder, lecture_name, file)
     if not students:
         raise CourseError(
-            f"there is nobody to whom submissions could belong: {file or folder.roster} is missing or empty\n"
-            "  → make it a CSV file with the columns id, name, login, email, or what you have of these"
+            f"there are no students to match submissions to: {file or folder.roster} is missing or empty\n"
+            "  → make it a CSV file with a column id and, if you can, name, login and email"
         )
     summary, rules = Summary(), due.read(folder, lecture_name)
     directory = roster.Directory(students.values())
@@ -78,13 +75,13 @@ def collect(
         except OSError as error:
             if not concerns_one(error):
                 raise
-            summary.failed.append(f"{student}: {one_line(str(error))}: move away what is there, and repeat the command")
+            summary.failed.append(f"{student}: {one_line(str(error))}: move that away and repeat the command")
         done += len(each)
         progress(done, total)
     unknown = sum(not attempt.when and not attempt.late for _, attempt in summary.new)
     if rules.due is not None and unknown:
         summary.remarks.append(
-            f"{source.name} doesn't say when {unknown} attempts were handed in, and they count as in time"
+            f"{source.name} doesn't say when {unknown} attempts were handed in, so they count as on time"
         )
     summary.missing = [
         name
@@ -101,7 +98,7 @@ def _anything(folder: ClassFolder, lecture_name: str, student: str) -> bool:
 def _matched(
     found: list[Delivery], directory: roster.Directory, students: dict[str, roster.Student], summary: Summary
 ) -> dict[str, list[Delivery]]:
-    """The deliveries of each student. What isn't clearly somebody's, and only theirs, is said and left out."""
+    """The deliveries of each student. Those that don't clearly belong to one student are reported and left out."""
     theirs: dict[str, list[Delivery]] = defaultdict(list)
     for one in found:
         if one.kind is Kind.CANVAS:
@@ -119,11 +116,11 @@ def _matched(
         elif whose:
             summary.unmatched.append(f"{what} may be {' or '.join(sorted(whose))}")
         else:
-            summary.unmatched.append(f"{what} is nobody on the roster")
+            summary.unmatched.append(f"{what} matches nobody on the roster")
     for student, each in list(theirs.items()):
         if len(different := {(one.kind, one.number or one.called.casefold()) for one in each}) > 1:
-            items = ", ".join(one_line(one.item) for one in each[:_NAMED])
-            summary.unmatched.append(f"{items} are of {len(different)} people, and all would be {student}'s")
+            items = ", ".join(one_line(one.item) for one in each[:NAMED])
+            summary.unmatched.append(f"{items} come from {len(different)} people, and all match {student}")
             del theirs[student]
     return {name: theirs[name] for name in students if name in theirs}
 
@@ -179,7 +176,7 @@ class _Student:
         self._install()
 
     def _content(self, one: Delivery) -> tuple[bool, bytes, str]:
-        """Whether it's a notebook, its content or else what was handed in instead, and its name."""
+        """Whether it's a notebook; its content, or else a list of what was handed in instead; and its name."""
         if one.chosen.notebook:
             [(name, file)] = one.chosen.files
             try:
@@ -187,14 +184,14 @@ class _Student:
             except sources.Unusable as error:
                 said = [f"{one_line(name)} ({error})"]
         else:
-            said = [one_line(name) for name, _ in one.chosen.files[:_NAMED]]
-            said += [f"and {len(one.chosen.files) - _NAMED} more files"] if len(one.chosen.files) > _NAMED else []
+            said = [one_line(name) for name, _ in one.chosen.files[:NAMED]]
+            said += [f"and {len(one.chosen.files) - NAMED:,} more files"] if len(one.chosen.files) > NAMED else []
             said = said or ["an empty folder"]
-        self._summary.remarks.append(f"{self._student} handed in {', '.join(said)}, and no {self._lecture}.ipynb")
+        self._summary.remarks.append(f"{self._student} handed in {', '.join(said)}, but no {self._lecture}.ipynb")
         return False, "".join(f"{each}\n" for each in said).encode("utf-8", "backslashreplace"), ", ".join(said)
 
     def _known(self, one: Delivery, digest: str) -> bool:
-        """Whether this was collected before. An older copy of the source has earlier attempts, which isn't news."""
+        """Whether this was collected before, or is older than what was collected, as in an older copy of the source."""
         before = [attempt for attempt in self._attempts if attempt.kind == one.kind]
         same = [attempt for attempt in before if attempt.sha256 == digest]
         if one.marked:
@@ -209,12 +206,12 @@ class _Student:
             )
         there = self._folder.read(self._student, self._lecture)
         if self._rules.best and not self._contents and there.data is not None:
-            return  # `course grade` chose it
+            return  # `course grade` chose what's there
         known = {attempt.sha256 for attempt in self._attempts}
         if not there.nothing and (there.data is None or submission.digest(there.data) not in known):
             self._summary.remarks.append(
-                f"{self._folder.submission(self._student, self._lecture)} isn't what was collected, so it stays; "
-                f"to have attempt {last.number} graded, move that file away and repeat the command"
+                f"{self._folder.submission(self._student, self._lecture)} isn't what was collected, so it was kept; "
+                f"to have attempt {last.number} graded instead, move that file away and repeat the command"
             )
         elif not self._dry_run:
             content = self._contents.get(last.number)

@@ -1,9 +1,9 @@
 """What people decided about a student's work: points, comments, finished reviews, extensions.
 
-Each decision is a file of its own, ``decisions/LECTURE/STUDENT/WHEN-….json``, which no command ever changes or deletes:
-a later decision counts instead of an earlier one. So two people can decide at the same time, and whoever reads the
-folder sees what was decided when, by whom, and about which result. Everything that shows or exports points applies
-these records to the results (`table`).
+Each decision is a separate file, ``decisions/LECTURE/STUDENT/WHEN-….json``, which no command ever changes or deletes: a
+later decision overrides an earlier one. So two people can decide at the same time, and the folder shows what was
+decided when, by whom, and about which result. Everything that shows or exports points applies these records to the
+results (`table`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from . import results
 from . import roster as rosters
 from .folder import ClassFolder
 
-FORMGRADER = "Formgrader"  # who decided, where nbgrader doesn't say
+FORMGRADER = "Formgrader"  # who decided: nbgrader doesn't record the person
 
 
 class DecisionError(CourseError):
@@ -38,11 +38,11 @@ class DecisionError(CourseError):
 class Decision:
     """One decision about an exercise, or about the whole submission if ``exercise`` is empty.
 
-    ``points`` are None if those that the tests give shall count. ``reviewed``: a person has looked at everything that
-    the result's notes say. ``until``: the day to which the student may hand in.
+    ``points`` are None if the tests' points are to count. ``reviewed``: a person has checked everything in the result's
+    notes. ``until``: the last day on which the student may hand in.
 
-    What it was based on: ``key``, ``submission`` and ``notes`` of the result, and ``found`` of ``worth``, the points
-    that the tests had given (for the whole submission: all of them).
+    The decision was based on a result with this ``key``, ``submission`` and ``notes``, in which the tests gave
+    ``found`` of ``worth`` points (for the whole submission, in all).
     """
 
     student: str
@@ -62,17 +62,17 @@ class Decision:
 
     @property
     def day(self) -> str:
-        """When it was made, for people."""
+        """The date on which it was made, to show to people."""
         return self.when[:10]
 
 
 def now() -> str:
-    """The time, as it stands in a record: UTC, to the microsecond, so that records can be sorted by it."""
+    """The current time as records have it: UTC, in ISO format, to the microsecond, so that records can be sorted."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def me() -> str:
-    """The name of whoever runs the command. Raises :class:`DecisionError` if the system doesn't know it."""
+    """The user who runs the command. Raises :class:`DecisionError` if the system doesn't know the name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError) as error:
@@ -80,17 +80,17 @@ def me() -> str:
 
 
 def write(folder: ClassFolder, decision: Decision) -> None:
-    """Record a decision. Raises OSError if that fails; all earlier ones are still there."""
+    """Record a decision. Raises OSError if that fails; earlier ones aren't affected."""
     place = folder.decisions / decision.lecture_name / decision.student
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     stamp = "".join(filter(str.isalnum, decision.when))
     with replacing(place / f"{stamp}-{secrets.token_hex(4)}.json") as file:
-        os.chmod(file.name, 0o600)  # grades are for whoever grades
+        os.chmod(file.name, 0o600)  # only graders may see grades
         file.write(json.dumps(asdict(decision), indent=1).encode() + b"\n")
 
 
 def read(folder: ClassFolder, lecture_name: str, student: str) -> tuple[list[Decision], list[str]]:
-    """All decisions about a student's work, the earliest first, and what is wrong with records that can't be read."""
+    """All decisions about a student's work, earliest first, and messages about records that can't be read."""
     found: list[Decision] = []
     problems: list[str] = []
     for path in sorted((folder.decisions / lecture_name / student).glob("[!.]*.json")):
@@ -98,39 +98,39 @@ def read(folder: ClassFolder, lecture_name: str, student: str) -> tuple[list[Dec
             found.append(_parsed(json.loads(path.read_bytes()), lecture_name, student))
         except (OSError, ValueError, TypeError, RecursionError) as error:
             why = one_line(str(error))[:200]
-            problems.append(f"a decision cannot be read and does not count: {path} ({why}); mend it or put it back")
+            problems.append(f"a decision cannot be read and does not count: {path} ({why}); repair or restore it")
     return sorted(found, key=lambda each: each.when), problems
 
 
 def _parsed(content: object, lecture_name: str, student: str) -> Decision:
     if not isinstance(content, dict):
-        raise ValueError("it holds no record")
+        raise ValueError("it contains no record")
     made = Decision(**content | {"notes": tuple(content.get("notes", ()))})
     if (made.student, made.lecture_name) != (student, lecture_name):
         raise ValueError("it is about another student or another lecture")
     texts = (made.exercise, made.who, made.when, made.comment, made.until, made.key, made.submission, *made.notes)
     numbers = [made.found, made.worth, *([] if made.points is None else [made.points])]
     if not all(isinstance(text, str) for text in texts) or type(made.reviewed) is not bool:
-        raise ValueError("a text is missing")
+        raise ValueError("a value has the wrong type")
     if not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
-        raise ValueError("points are no number")
+        raise ValueError("points are not a number")
     if datetime.fromisoformat(made.when).tzinfo is None:
         raise ValueError("`when` has no time zone")
     return made
 
 
 def cleaned(comment: str) -> str:
-    """A comment as it's stored and shown."""
+    """A comment as it's stored and shown: cleaned, and cut to `MESSAGE_LIMIT` characters."""
     return clean(comment, limit=MESSAGE_LIMIT)
 
 
 def latest(found: Iterable[Decision]) -> dict[str, Decision]:
-    """The decision that counts, by exercise; that under "" is about the whole submission."""
+    """The decision that counts, by exercise; "" stands for the whole submission."""
     return {each.exercise: each for each in found}
 
 
 def about(result: Result, exercise: str) -> Decision:
-    """A decision that says nothing yet, based on this result."""
+    """An empty decision based on this result."""
     tests = {mark.exercise: mark for mark in result.marks}
     on = [tests[exercise]] if exercise in tests else result.marks if not exercise else []
     return Decision(
@@ -153,38 +153,38 @@ def decide(
     by: str = "",
     roster: Path | None = None,
 ) -> list[Decision]:
-    """Record what a person decides, and return the records. What isn't mentioned stays as it was decided before.
+    """Record what a person decides, and return the records. Whatever isn't given keeps its earlier decision.
 
-    ``withdraw``: the tests' points count again, and the comment goes. Raises :class:`DecisionError` for what can't be
-    decided.
+    ``withdraw``: the tests' points count again, and the comment is dropped. Raises :class:`DecisionError` if the
+    decision isn't possible.
     """
     if points is not None and not (math.isfinite(points) and points >= 0):
         raise DecisionError(f"{points:g} points cannot be given\n  → give 0 or more")
     if points is not None and not exercise:
-        raise DecisionError("points are for an exercise\n  → name it after the student")
+        raise DecisionError("points can only be given for an exercise\n  → name it after the student")
     if until:
         try:
             until = date.fromisoformat(until).isoformat()
         except ValueError:
-            raise DecisionError(f"{one_line(until)} is no day\n  → write it as 2026-11-30") from None
+            raise DecisionError(f"{one_line(until)} is not a date\n  → write it as 2026-11-30") from None
     if withdraw and (points is not None or comment is not None):
-        raise DecisionError("--withdraw takes points and comment back\n  → leave out --points and --comment")
+        raise DecisionError("--withdraw drops points and comment\n  → leave out --points and --comment")
     if points is None and comment is None and not (withdraw or reviewed or until):
         raise DecisionError("nothing is decided\n  → add --points, --comment, --reviewed, --until or --withdraw")
     if student not in rosters.of(folder, lecture_name, roster):
         raise DecisionError(
-            f"there is no student {one_line(student)!r} in {folder}\n  → take a name of `course report`"
+            f"there is no student {one_line(student)!r} in {folder}\n  → use a name from `course report`"
         )
     result = results.standing(folder, lecture_name, student)
     if result.points is None and (exercise or reviewed):
         raise DecisionError(
             f"{one_line(student)} has no points in {lecture_name} yet ({result.state})\n"
-            f"  → `course grade {folder} {lecture_name}` first"
+            f"  → run `course grade {folder} {lecture_name}` first"
         )
     names = [mark.exercise for mark in result.marks]
     if exercise and exercise not in names:
         raise DecisionError(
-            f"{lecture_name} has no exercise {one_line(exercise)!r} here\n  → it has {', '.join(map(one_line, names))}"
+            f"{lecture_name} has no exercise {one_line(exercise)!r}\n  → it has {', '.join(map(one_line, names))}"
         )
     before, _ = read(folder, lecture_name, student)
     made: list[Decision] = []
@@ -206,18 +206,18 @@ def decide(
             write(folder, new)
             made.append(new)
             continue
-        seen = decided(result, [*before, *made])  # with the points that were given just now
+        seen = decided(result, [*before, *made])  # including the points given just now
         made.append(replace(new, reviewed=True, notes=seen.notes))
         write(folder, made[-1])
     return made
 
 
 def decided(result: Result, found: Sequence[Decision], problems: Sequence[str] = ()) -> Result:
-    """A result with what people decided about it.
+    """A result with the decisions about it applied.
 
-    A decision counts as long as it's about the same work and the tests say what they said then. Otherwise it's stale: a
-    person is asked, with both values. Until they answer, a student keeps the better ones, unless the decision had taken
-    points away: then it isn't undone by handing in again.
+    A decision counts as long as it's about the same work and the tests give the same points as then. Otherwise it's
+    stale, and a note asks a person to decide again. Until they do, the higher of the two numbers of points counts,
+    unless the decision had taken points away: then the lower one does, so that handing in again doesn't undo it.
     """
     last = latest(found)
     whole = last.get("")
@@ -230,7 +230,7 @@ def decided(result: Result, found: Sequence[Decision], problems: Sequence[str] =
         decision = last.get(mark.exercise)
         if decision is None or decision.points is None:
             if mark.open:
-                waiting.append(f"{mark.exercise} has no points yet, and no tests: a person gives them")
+                waiting.append(f"{mark.exercise} has no tests: a person has yet to give points")
             marks.append(replace(mark, comment=decision.comment if decision else ""))
             continue
         points, stale = decision.points, not _stands(decision, result, mark)
@@ -254,17 +254,17 @@ def decided(result: Result, found: Sequence[Decision], problems: Sequence[str] =
 
 
 def _stands(decision: Decision, result: Result, mark: Mark) -> bool:
-    """Whether a decision is about this mark as it is now.
+    """Whether a decision still applies to this mark.
 
-    A key also changes with the grader and with other exercises; what counts then is whether the work is the same, and
-    whether the tests say the same about it.
+    A key also changes with the grader and with other exercises; then the decision applies if the work is the same and
+    gets the same points from the tests.
     """
     same = (decision.submission, decision.found, decision.worth) == (result.submission, mark.points, mark.worth)
     return decision.key == result.key or same or (decision.points == mark.points and not mark.open)
 
 
 def _looked_at(review: Decision, result: Result, notes: Iterable[str]) -> bool:
-    """Whether a finished review was of this result, and of all that is to be looked at now."""
+    """Whether a finished review was of this result and covers all of these notes."""
     same = (review.submission, review.found, review.worth) == (
         result.submission, sum(mark.points for mark in result.marks), sum(mark.worth for mark in result.marks)
     )  # fmt: skip
@@ -274,18 +274,18 @@ def _looked_at(review: Decision, result: Result, notes: Iterable[str]) -> bool:
 def _question(decision: Decision, mark: Mark, points: float) -> str:
     given = f"{one_line(decision.who)} gave {decision.points:g} points on {decision.day}"
     if mark.open:
-        return f"{mark.exercise}: {given}, to other work; they count until somebody decides again"
+        return f"{mark.exercise}: {given} for a different submission; they count until somebody decides again"
     return (
-        f"{mark.exercise}: {given}, where the tests gave {decision.found:g}; the work or the tests have changed, and "
-        f"now the tests give {mark.points:g}. Until somebody decides again, {points:g} count"
+        f"{mark.exercise}: {given} when the tests gave {decision.found:g}; the work or the tests have changed, and "
+        f"now the tests give {mark.points:g}. Until somebody decides again, {points:g} points count"
     )
 
 
 def apply(folder: ClassFolder, result: Result) -> Result:
-    """A result with what people decided about it."""
+    """A result with the stored decisions about it applied."""
     return decided(result, *read(folder, result.lecture_name, result.student))
 
 
 def table(folder: ClassFolder, lecture_name: str, students: Iterable[str]) -> dict[str, Result]:
-    """What stands for each student, by name: the result, and what people decided about it."""
+    """Each student's result, with decisions applied, by name."""
     return {name: apply(folder, one) for name, one in results.table(folder, lecture_name, students).items()}

@@ -1,6 +1,6 @@
-"""When a lecture is due, who is late, and what that costs: the settings in ``class.toml``, applied to results.
+"""When a lecture is due, who is late, and the late penalty: applies the settings in ``class.toml`` to results.
 
-Nothing is stored, so that a changed rule, or an extension, counts wherever points are shown next.
+Nothing is stored, so a changed rule or an extension takes effect wherever points are shown next.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _DAY = timedelta(days=1)
 class Rules:
     """The rules for one lecture.
 
-    ``due`` is the first moment that's too late, or None. For each day begun after it, ``per_day`` of the points earned
-    are taken off, ``at_most`` in all; ``grace`` later than due still counts as in time. ``best``: the attempt with the
-    most points counts, rather than the last one.
+    ``due`` is the first moment that's too late, or None. For each day begun after it, the fraction ``per_day`` of the
+    points earned is taken off, ``at_most`` in all; up to ``grace`` after ``due`` still counts as on time. ``best``: the
+    attempt with the most points counts, rather than the last one.
     """
 
     zone: tzinfo = UTC
@@ -49,7 +49,7 @@ class Rules:
 
 
 def read(folder: ClassFolder, lecture_name: str) -> Rules:
-    """The class's rules for a lecture, or what holds without any. Raises :class:`FolderError` if they're unclear."""
+    """The class's rules for a lecture, or the defaults. Raises :class:`FolderError` if ``class.toml`` is invalid."""
     path = folder.root / SETTINGS
     if not path.exists():
         return Rules()
@@ -79,10 +79,10 @@ def _parsed(content: Mapping[str, Any], lecture_name: str, lectures: set[str]) -
     try:
         zone = ZoneInfo(name)
     except (LookupError, ValueError, TypeError, OSError) as error:
-        raise _Unclear(f"timezone is {name!r}, and not a name such as 'Europe/Berlin'") from error
+        raise _Unclear(f"timezone is {name!r}, not a name such as 'Europe/Berlin'") from error
     attempt = content.get("attempt", "last")
     if attempt not in ("last", "best"):
-        raise _Unclear(f"attempt is {attempt!r}, and not 'last' or 'best'")
+        raise _Unclear(f"attempt is {attempt!r}, not 'last' or 'best'")
     late = content.get("late", {})
     grace = _number(late, "grace_minutes", 0.0, 60 * 24 * 365.0)
     due = {each: _moment(each, value, zone) for each, value in content.get("due", {}).items()}
@@ -93,12 +93,12 @@ def _parsed(content: Mapping[str, Any], lecture_name: str, lectures: set[str]) -
 def _number(late: Mapping[str, Any], key: str, default: float, most: float) -> float:
     value = late.get(key, default)
     if type(value) not in (int, float) or not 0 <= value <= most:
-        raise _Unclear(f"late.{key} is {value!r}, and not a number from 0 to {most:g}")
+        raise _Unclear(f"late.{key} is {value!r}, not a number from 0 to {most:g}")
     return float(value)
 
 
 def _moment(lecture_name: str, value: object, zone: tzinfo) -> datetime:
-    """A day means its end; a time without a zone is the class's."""
+    """When a lecture is due: a date means the end of that day, and a time without a zone is in the class's."""
     if isinstance(value, str):
         try:
             value = date.fromisoformat(value) if len(value) == 10 else datetime.fromisoformat(value)
@@ -108,7 +108,7 @@ def _moment(lecture_name: str, value: object, zone: tzinfo) -> datetime:
         return value if value.tzinfo else value.replace(tzinfo=zone)
     if isinstance(value, date):
         return _end_of(value, zone)
-    raise _Unclear(f"due.{lecture_name} is no day or time; write 2026-11-30 or 2026-11-30 18:00:00")
+    raise _Unclear(f"due.{lecture_name} is not a date or time; write 2026-11-30 or 2026-11-30 18:00:00")
 
 
 def _end_of(day: date, zone: tzinfo) -> datetime:
@@ -116,19 +116,19 @@ def _end_of(day: date, zone: tzinfo) -> datetime:
 
 
 def apply(folder: ClassFolder, rules: Rules, result: Result, student: Student) -> Result:
-    """A result, with the decisions about it, after what being late costs; ``late`` says so in words."""
+    """A result, to which decisions have been applied, after the late penalty; its ``late`` describes that."""
     if result.state is State.NOT_SUBMITTED:
         return result
     limit = rules.limit(student, result.until)
     when, says_late = _handed_in(folder, result.lecture_name, result.student)
     if when is None:
-        said = "handed in late, according to Canvas, whose zip doesn't say when: no points are taken off for that"
+        said = "handed in late, according to Canvas, whose zip doesn't say when, so no points are taken off"
         return replace(result, late=said) if says_late else result
     return charged(rules, result, limit, when)
 
 
 def charged(rules: Rules, result: Result, limit: datetime | None, when: datetime | None) -> Result:
-    """A result after what handing in at ``when`` costs; nothing if that, or the limit, is unknown."""
+    """A result after the late penalty for handing in at ``when``; none if ``when`` or ``limit`` is unknown."""
     if limit is None or when is None or when < limit + rules.grace:
         return result
     days = max(1, math.ceil((when - limit) / _DAY))
@@ -141,13 +141,13 @@ def charged(rules: Rules, result: Result, limit: datetime | None, when: datetime
 def table(
     folder: ClassFolder, lecture_name: str, found: Mapping[str, Result], students: Mapping[str, Student]
 ) -> dict[str, Result]:
-    """What counts for each student, by name. Raises :class:`FolderError` if the class's rules are unclear."""
+    """Each student's result after the late penalty, by name. Raises :class:`FolderError` for invalid settings."""
     rules = read(folder, lecture_name)
     return {name: apply(folder, rules, one, students.get(name) or Student(name)) for name, one in found.items()}
 
 
 def _handed_in(folder: ClassFolder, lecture_name: str, student: str) -> tuple[datetime | None, bool]:
-    """When a student handed in what's graded, if that's known, and whether its source says that it was late."""
+    """When a student handed in what's graded, if known; if not, whether its source says that it was late."""
     stamp = submission.read(folder.assignment(student, lecture_name) / exchange.TIMESTAMP).data
     if stamp is not None and (when := moment(stamp[:200].decode("utf-8", "replace"))):
         return when, False

@@ -1,8 +1,8 @@
-"""What nbgrader's exchange writes beside a submission, and looks for when it takes the feedback back.
+"""The files that nbgrader's exchange adds to a submission, and needs in order to return its feedback.
 
-A page returns to whoever knows the submission's secret: nbgrader names it by that. Students can write these files, and
-nbgrader trusts them: one that isn't there, or isn't what it expects, ends `nbgrader release_feedback` for the whole
-class. So only what nbgrader itself could have written is passed on.
+nbgrader derives the name of a student's feedback from the submission's secret, so only those who know the secret find
+it. Students can write these files, and nbgrader trusts them: one that is missing or malformed stops `nbgrader
+release_feedback` for the whole class. So only what nbgrader itself could have written is passed on.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def usable_secret(data: bytes | None) -> str:
 
 
 def pass_on(folder: ClassFolder, student: str, lecture_name: str, place: Path) -> None:
-    """Put beside a student's page, or graded notebook, what nbgrader needs to return it.
+    """Write what nbgrader needs to return a student's page, or graded notebook, next to it.
 
-    Without a secret of the submission's, the one that's there stays, or else it's one that nobody knows: then the page
-    returns to nobody, and doesn't stop the others. Raises OSError if it can't be written.
+    If the submission has no secret, an existing one is kept, or else a random one is written: then the page is returned
+    to nobody, but doesn't stop the others. Raises OSError if a file can't be written.
     """
     handed_in = folder.assignment(student, lecture_name)
     stamp = submission.read(handed_in / TIMESTAMP).data or b""

@@ -1,9 +1,9 @@
 """Grades as files for other systems: CSV, JSON, and files to import into Canvas and Moodle.
 
-A student without points (not submitted, queued, failed here) has an empty grade, with their state beside it, never 0;
-the files for Canvas and Moodle (`.lms`) leave out everybody whose grade isn't final.
-Where a person gave points, those of the tests stand beside them. Points that being late costs are taken off the whole.
-Names come from folders, so what a spreadsheet would take for a formula gets a ``'`` in front in a CSV file.
+A student without points (not submitted, queued, failed here) has an empty grade, never 0, next to their state; the
+files for Canvas and Moodle (`.lms`) leave out everybody whose grade isn't final. If a person gave points, the tests'
+points have a column of their own. The late penalty is taken off the total. In CSV files, whatever a spreadsheet would
+take for a formula gets a ``'`` in front, because names come from folders.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def write(
 ) -> list[Path]:
     """Write the exports; safe to repeat.
 
-    ``students`` has the students' ids in other systems, and ``title`` is the assignment's there, if that isn't the
-    lecture's name. Raises :class:`.lms.ExportError` if no assignment can be called so; nothing is written then.
+    ``students`` has the students' ids in other systems; ``title`` is the assignment's title there, if it isn't the
+    lecture's name. Raises :class:`.lms.ExportError` if no assignment can have that title; then nothing is written.
     """
     contents = [(form, _WRITERS[form](lecture, found, students, title)) for form in formats]
     written = []
@@ -134,7 +134,7 @@ def _grade(points: float | None) -> str:
 
 
 def _notes(one: Result) -> str:
-    """What each note says, in one line, without what to do about it."""
+    """All notes on one line, without their remedies."""
     return "; ".join(one_line(note.split("\n")[0]) for note in one.notes)
 
 

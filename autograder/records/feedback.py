@@ -1,7 +1,7 @@
-"""A page for each student: points, their own code, and its check's result with its advice. Nothing else.
+"""A page for each student: points, their own code, and what its check reports and advises. Nothing else.
 
-Built from an allow-list. Everything from a submission is text: escaped, with characters that hide or reorder spelled
-out, on a page that allows no scripts.
+It's built from an allowlist. Everything from a submission is shown as text: HTML and characters that hide or reorder
+text are escaped, and the page allows no scripts.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from autograder.grading.text import clean, one_line
 from autograder.grading.text import notes as limited
 
 from . import exchange, pages
-from .folder import ClassFolder, concerns_one
+from .folder import ClassFolder, concerns_one, listed
 
 MESSAGE_LIMIT = 6_000
-_COLORING = 2.0  # seconds for one cell, which usually takes a hundredth
+_COLORING = 2.0  # seconds for highlighting one cell, which usually takes a hundredth of that
 
 _HEADLINES = {
     State.NOT_SUBMITTED: "No submission of yours was found.",
-    State.QUEUED: "Handed in, and not graded yet.",
+    State.QUEUED: "Handed in, but not graded yet.",
     State.FAILED_HERE: "Not graded yet: something failed on the grading side.",
 }
 _NOTES = {
@@ -40,17 +40,17 @@ _NOTES = {
     State.NEEDS_REVIEW: "A person will look at this submission; the points may change.",
     State.FAILED_HERE: "This is not your fault and costs no points. You do not need to hand in again.",
 }
-_SIGNS = {"met": "✓", "not tried yet": "○"}  # of course_utils.testing.rubric.Met; all others are ✗
-ON_OTHER_INPUTS = "It does what the tests ask that you can see. On an input that they don't try, it does not."
+_SIGNS = {"met": "✓", "not tried yet": "○"}  # for values of course_utils.testing.rubric.Met; all others get ✗
+ON_OTHER_INPUTS = "It passes the tests that you can see, but fails on an input that they don't try."
 NO_NOTEBOOK = "Something was handed in, but no notebook that can be graded."
-CHANGED = "Your notebook, or the grading, has changed since these points were given: they will be given again."
+CHANGED = "Your notebook, or the grading, has changed since these points were given: it will be graded again."
 
 
 @dataclass(frozen=True)
 class Page:
     """Where a student's page is, and whether its points are for the current submission.
 
-    ``problem`` says why there's none, for instance because something else is in its place.
+    ``problem`` says why it couldn't be written, for instance because something else is in its place.
     """
 
     path: Path
@@ -93,8 +93,8 @@ def page(
 ) -> str:
     """One student's page.
 
-    ``current`` is False if the result is for a submission other than ``handed_in``; ``instead`` names what there is in
-    place of a notebook.
+    ``current`` is False if the result isn't for ``handed_in`` as it is now; ``instead`` names what was handed in
+    instead of a notebook.
     """
     graded = result.points is not None
     marks = {mark.exercise: mark for mark in result.marks}
@@ -105,11 +105,11 @@ def page(
     headline = _HEADLINES.get(result.state) or f"{result.points:g} of {worth:g} points"
     if instead:
         headline = NO_NOTEBOOK
-        notes = [one_line(f"It was: {', '.join(instead)[:500]}. Hand in {lecture.name}.ipynb itself.")]
+        notes = [one_line(f"It was: {listed(instead)}. Hand in {lecture.name}.ipynb itself.")]
     notes += [] if current else [CHANGED]
     notes += [f"You may hand this in until {result.until}."] if result.until else []
     notes += [f"{result.late[:1].upper()}{result.late[1:]}."] if result.late else []
-    # Only what is wrong with the file: remedies, paths and what the grader noted are for the instructor.
+    # Only what is wrong with the file: remedies, paths and the grader's notes are for the instructor.
     findings = [one_line(f"Your notebook: {finding.problem}.") for finding in (handed_in.findings if handed_in else ())]
     notes += limited(findings)
     return template.render(
@@ -131,11 +131,11 @@ def _exercise(exercise: Exercise | Question, title: str, mark: Mark | None, code
     full = mark is not None and mark.points >= exercise.points
     waits = mark is not None and mark.open and mark.tests is None
     by_hand = isinstance(exercise, Question)
-    # The judge's messages are clean already, but a result is a file that anybody may have written.
+    # The judge's messages are clean, but the result file may have been edited.
     message = clean(mark.message[:MESSAGE_LIMIT]) if mark else ""
     facts, advice = split(message)
     if mark is not None and mark.hidden:
-        facts = ON_OTHER_INPUTS  # the hint below it belongs to the requirement, whatever the input was
+        facts = ON_OTHER_INPUTS  # the advice is the requirement's own, so it reveals nothing about the input
     return {
         "title": title,
         "points": f"{mark.points:g}" if mark and not waits else "–",
@@ -157,14 +157,14 @@ def _exercise(exercise: Exercise | Question, title: str, mark: Mark | None, code
 
 
 def _given(mark: Mark | None) -> str:
-    """That a person gave these points, where the tests gave others."""
+    """A sentence saying that a person gave these points, if the tests gave others; or ""."""
     if mark is None or mark.tests is None or mark.tests == mark.points:
         return ""
     return f"A person gave these points; the tests gave {mark.tests:g}."
 
 
 def highlighted(code: str) -> Markup:
-    """Python code as escaped HTML whose only tags are Pygments' ``<span class=…>``; none if coloring takes too long."""
+    """Python code as escaped HTML with Pygments' ``<span class=…>`` tags, or none if highlighting takes too long."""
     if not code.strip():
         return Markup()
     text = clean(pages.shown(code), keep="\n\t")
@@ -175,12 +175,12 @@ def highlighted(code: str) -> Markup:
             return escape(text)
         tokens.append(token)
     written = io.StringIO()
-    HtmlFormatter(nowrap=True).format(tokens, written)  # which escapes all text that it is given
+    HtmlFormatter(nowrap=True).format(tokens, written)  # it escapes all text
     return Markup(written.getvalue())
 
 
 def split(message: str) -> tuple[str, str]:
-    """What a check reports (call, got, expected) and its advice, the lines indented by two."""
+    """What a check reports (call, got, expected), and its advice, which is the lines indented by two spaces."""
     facts: list[str] = []
     advice: list[str] = []
     for text in message.splitlines():

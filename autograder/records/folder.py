@@ -1,7 +1,7 @@
-"""A class's folder: where everything about a class is, and the state of each student.
+"""A class's folder: where everything about a class is, and what each student handed in.
 
-Every command asks this object, so that all agree on the directories that nbgrader's configuration names, on whether a
-student handed in, and on whether a stored result still counts.
+Every command asks this object, so that all of them agree on the directories that nbgrader's configuration names, and on
+who handed in what.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import os
 import stat
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,28 +23,35 @@ from autograder.grading import source, submission
 from autograder.grading.exercises import ProblemSet, hidden_path, made_from
 from autograder.grading.source import Lecture
 from autograder.grading.submission import HandedIn
-from autograder.grading.text import one_line
+from autograder.grading.text import clean, one_line
 from course_utils.files import replacing
 
 CONFIG = "nbgrader_config.py"
-INSTEAD = "handed in instead.txt"  # in submitted/STUDENT/LECTURE/, where no notebook could be taken
-SETTINGS = "class.toml"  # the class's rules, which a person writes
-CLASS = "class.json"  # what `course init` draws; no release and no page has it
+NAMED = 5  # most of a student's file names in one message
+INSTEAD = "handed in instead.txt"  # in submitted/STUDENT/LECTURE/, if there was no notebook to collect
+SETTINGS = "class.toml"  # the class's rules, written by a person
+CLASS = "class.json"  # the seed that `course init` draws; never part of a release or a page
 
 
-# Errors of one path, which no other path has: its name is too long, or something else is in its place.
+# Errors that concern a single path: its name is too long, or something else is in its place.
 _OF_ONE = {errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.ELOOP, errno.EILSEQ}
 
 
 def concerns_one(error: OSError) -> bool:
-    """Whether a file that can't be written is one student's problem rather than that of the disk or the folder."""
+    """Whether an error in writing a file concerns only that file, rather than the disk or the whole folder."""
     return error.errno in _OF_ONE
 
 
-def _is_folder(path: Path) -> bool:
-    """Whether there's a folder, or something that can't be looked at: a link to too long a name, a closed folder.
+def listed(names: Sequence[str]) -> str:
+    """The first few of a student's files, for a sentence, and how many more there are."""
+    more = [f"and {len(names) - NAMED:,} more files"] if len(names) > NAMED else []
+    return clean(", ".join([*names[:NAMED], *more]), limit=500)
 
-    `Path.is_dir` and `Path.exists` raise an error for these, and one student's link would stop everybody's grading.
+
+def _is_folder(path: Path) -> bool:
+    """Whether there's a folder, or something that stat fails on, such as a link to an overlong name.
+
+    `Path.is_dir` and `Path.exists` raise an error for these, so one student's link would stop grading for everybody.
     """
     try:
         return stat.S_ISDIR(os.stat(path).st_mode)
@@ -59,7 +67,7 @@ class FolderError(CourseError):
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings in the folder's nbgrader configuration, or its defaults."""
+    """The settings from the folder's nbgrader configuration, or nbgrader's defaults."""
 
     submitted: str = "submitted"
     autograded: str = "autograded"
@@ -87,9 +95,9 @@ class ClassFolder:
 
         try:
             config = PyFileConfigLoader(CONFIG, path=str(self.root)).load_config()
-        except Exception as error:  # it is Python, and may raise anything
+        except Exception as error:  # the configuration is Python code, which may raise anything
             raise FolderError(
-                f"{self.root / CONFIG} cannot be read ({type(error).__name__}: {error})\n  → mend it"
+                f"{self.root / CONFIG} cannot be read ({type(error).__name__}: {error})\n  → correct it"
             ) from error
         section: dict[str, Any] = config.get("CourseDirectory", {})
         names = {"submitted": "submitted_directory", "autograded": "autograded_directory"}
@@ -106,13 +114,13 @@ class ClassFolder:
         try:
             named = tomllib.loads((self.root / SETTINGS).read_text(encoding="utf-8-sig")).get("exercises")
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-            return None  # who asks for the rules is told
+            return None  # due.read reports it
         if named is None:
             return None
         if not isinstance(named, str) or not (folder := (self.root / Path(named).expanduser()).resolve()).is_dir():
             raise FolderError(
-                f"{self.root / SETTINGS}: exercises is {named!r:.200}, and no folder\n  → name the folder that has the "
-                "class's own lectures, as seen from the class's folder"
+                f"{self.root / SETTINGS}: exercises is {named!r:.200}, which is not a folder\n  → name the folder "
+                "with the class's own lectures, relative to the class's folder"
             )
         ours = {path.stem for path in source.lectures(project.SOLUTIONS)}
         if twice := sorted(path.stem for path in folder.glob("[0-9][0-9]_*.py") if path.stem in ours):
@@ -121,16 +129,16 @@ class ClassFolder:
 
     @property
     def lectures(self) -> list[Path]:
-        """The sources of all lectures of this class: ours, and then its own."""
+        """The sources of all lectures of this class: the course's, then its own."""
         return [*source.lectures(project.SOLUTIONS), *(source.lectures(self.own) if self.own else ())]
 
     def source(self, lecture_name: str) -> Path:
-        """The source of a lecture, whether or not it's there."""
+        """Where the source of a lecture is, or would be."""
         return next((path for path in self.lectures if path.stem == lecture_name), project.source_path(lecture_name))
 
     @cached_property
     def seed(self) -> int:
-        """The seed of this class's hidden inputs; 0 in a folder for which `course init` hasn't drawn one."""
+        """The seed of this class's hidden inputs, or 0 if `course init` hasn't drawn one."""
         path = self.root / CLASS
         try:
             seed = json.loads(path.read_bytes())["seed"]
@@ -141,19 +149,19 @@ class ClassFolder:
             return 0
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise FolderError(
-                f"{path} cannot be read ({type(error).__name__}: {error})\n  → put it back from a copy: with another "
-                "seed the class is graded again, on other inputs. Deleted, it means seed 0"
+                f"{path} cannot be read ({type(error).__name__}: {error})\n  → restore it from a backup: with another "
+                "seed, the class is graded again on other inputs. If you delete the file, the seed is 0"
             ) from error
 
     def draw(self, seed: int) -> None:
-        """Draw the class's seed."""
+        """Store the class's seed."""
         with replacing(self.root / CLASS) as file:
             os.chmod(file.name, 0o600)
             file.write(json.dumps({"seed": seed}).encode() + b"\n")
         self.__dict__.pop("seed", None)
 
     def problems(self, lecture: Lecture) -> ProblemSet:
-        """A lecture's exercises, with those hidden cases that this class has."""
+        """A lecture's exercises, with this class's hidden cases."""
         paths = {e.name: hidden_path(self.root, e.name) for e in lecture.exercises}
         hidden = {name: path.read_bytes() for name, path in paths.items() if path.is_file()}
         return replace(lecture.problems, hidden=hidden)
@@ -164,8 +172,8 @@ class ClassFolder:
             path = hidden_path(self.root, exercise.name)
             if made_from(path) != exercise.made_from:
                 raise FolderError(
-                    f"{path} is missing, or older than the exercise\n  → `course init {self.root}` draws this class's "
-                    "hidden cases; all else it leaves as it is"
+                    f"{path} is missing, or older than the exercise\n  → `course init {self.root}` draws the missing "
+                    "hidden cases and keeps submissions and grades"
                 )
 
     @property
@@ -175,12 +183,12 @@ class ClassFolder:
 
     @property
     def decisions(self) -> Path:
-        """The folder with what people decided. Nothing in it is derived from anything."""
+        """The folder with people's decisions. Nothing in it can be derived from other files."""
         return self.root / "decisions"
 
     @property
     def roster(self) -> Path:
-        """The list of students, if there is one."""
+        """Where the list of students is, if there is one."""
         return self.root / "roster.csv"
 
     @property
@@ -197,7 +205,7 @@ class ClassFolder:
         return self.assignment(student, lecture_name) / f"{lecture_name}.ipynb"
 
     def attempts(self, student: str, lecture_name: str) -> Path:
-        """The folder of everything that one student handed in for a lecture, as far as `course collect` took it."""
+        """The folder of everything that `course collect` has collected of one student's work on a lecture."""
         return self._step("attempts", student, lecture_name)
 
     def autograded(self, student: str, lecture_name: str) -> Path:
@@ -213,7 +221,7 @@ class ClassFolder:
         return self.results / lecture_name / f"{student}.json"
 
     def report(self, lecture_name: str) -> Path:
-        """Where the page on the class is."""
+        """Where the report on the class is."""
         return self.root / "reports" / f"{lecture_name}.html"
 
     @property
@@ -226,7 +234,7 @@ class ClassFolder:
 
     @property
     def gradebook_url(self) -> str:
-        """The address of nbgrader's gradebook, for SQLAlchemy."""
+        """The SQLAlchemy URL of nbgrader's gradebook."""
         url = self.settings.db_url or "sqlite:///gradebook.db"
         file = url.removeprefix("sqlite:///")
         # nbgrader's commands run in the class's folder, so a relative path starts there.
@@ -235,7 +243,7 @@ class ClassFolder:
 
     @property
     def has_gradebook(self) -> bool:
-        """Whether there's a gradebook; one that isn't a file counts as there."""
+        """Whether there's a gradebook; one that isn't a file is assumed to exist."""
         url = self.gradebook_url
         file = url.removeprefix("sqlite:///")
         return file == url or Path(file).is_file()
@@ -255,7 +263,7 @@ class ClassFolder:
     def require(self) -> None:
         """Raise :class:`FolderError` if there's no class here."""
         if not self.root.is_dir():
-            raise FolderError(f"{self.root} is missing\n  → `course init {self.root}` makes a class's folder")
+            raise FolderError(f"{self.root} is missing\n  → `course init {self.root}` creates it")
 
     def require_submissions(self, lecture_name: str) -> None:
         """Raise :class:`FolderError` if there's no class here, or no folder for submissions."""
@@ -266,27 +274,27 @@ class ClassFolder:
             raise FolderError(f"{students} is missing\n  → put submissions into {place}")
 
     def present(self, lecture_name: str) -> set[str]:
-        """The names of all who have handed something in, for any lecture, or have a result in this one."""
+        """The names of all students who have handed something in, for any lecture, or have a result for this one."""
         found = {path.stem for path in (self.results / lecture_name).glob("*.json")}
         students, below = self._students(lecture_name)
         with contextlib.suppress(FileNotFoundError):
             for path in students.iterdir():
-                dangling = path.is_symlink() and not os.path.exists(path)  # somebody put it there, so it wants a look
+                dangling = path.is_symlink() and not os.path.exists(path)  # somebody put it there, so report it
                 if dangling or _is_folder(path / below):
                     found.add(path.name)
-        # Programs keep folders of their own, as .ipynb_checkpoints. One with this lecture in it is somebody's.
+        # Skip folders that programs create, such as .ipynb_checkpoints, unless they have this lecture in them.
         return {name for name in found if not name.startswith(".") or _is_folder(self.assignment(name, lecture_name))}
 
     def _students(self, lecture_name: str) -> tuple[Path, Path]:
-        """The folder with a folder for each student, and what a student's folder must contain to be recognized.
+        """The folder with a folder for each student, and the path that must exist below a student's folder.
 
-        The second is empty unless ``directory_structure`` puts the student before the step.
+        The latter is empty unless ``directory_structure`` puts the student before the step.
         """
-        student, step = "\0", "\1"  # no folder is called so
+        student, step = "\0", "\1"  # no folder has such a name
         parts = Path(self._filled(step, student, lecture_name)).parts
         if student not in parts:
             raise FolderError(
-                f"{self.root / CONFIG}: in directory_structure, {self.settings.structure!r}, no folder is a student's\n"
+                f"{self.root / CONFIG}: directory_structure, {self.settings.structure!r}, has no folder per student\n"
                 "  → make {student_id} a folder of its own"
             )
 
@@ -304,18 +312,18 @@ class ClassFolder:
     def instead(self, student: str, lecture_name: str) -> list[str]:
         """The names of files that a student handed in instead of a notebook; none if the folder is unreadable.
 
-        Those that `course collect` left where they were are named in the file :data:`INSTEAD`.
+        Files that `course collect` didn't copy are listed in the file :data:`INSTEAD`.
         """
         there: set[str] = set()
         with contextlib.suppress(OSError):
             there |= {one_line(path.name) for path in self.assignment(student, lecture_name).iterdir()}
         if INSTEAD in there:
-            listed = submission.read(self.assignment(student, lecture_name) / INSTEAD).data or b""
-            there |= {one_line(line) for line in listed.decode("utf-8", "replace").splitlines()[:20] if line}
+            data = submission.read(self.assignment(student, lecture_name) / INSTEAD).data or b""
+            there |= {one_line(line) for line in data.decode("utf-8", "replace").splitlines()[:20] if line}
             there.discard(INSTEAD)
         return sorted(there)
 
     def remark(self, student: str, lecture_name: str) -> str:
-        """That a student handed in other files than the notebook, with some of their names; "" if there are none."""
+        """A remark that names the files a student handed in instead of the notebook; "" if there are none."""
         there = self.instead(student, lecture_name)
-        return f"{student} handed in {', '.join(there[:5])}, and no {lecture_name}.ipynb" if there else ""
+        return f"{student} handed in {listed(there)}, but no {lecture_name}.ipynb" if there else ""

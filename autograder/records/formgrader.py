@@ -1,8 +1,8 @@
 """Records what people decide in nbgrader's Formgrader as soon as they save it.
 
-A server extension, which `course formgrader` and a hub load together with Formgrader itself (the settings are in
-``autograder/jupyter``). Without it, points and comments would be in the gradebook alone until the next `course`
-command, and whoever deletes the gradebook would lose them.
+This is a server extension, which `course formgrader` and a hub load together with Formgrader itself (the settings are
+in ``autograder/jupyter``). Without it, points and comments would be only in the gradebook until the next `course`
+command, and deleting the gradebook would lose them.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 
 def _load_jupyter_server_extension(server: object) -> None:
-    """Make Formgrader answer only after what it saved has been recorded."""
+    """Make Formgrader record what it saves before it responds."""
     GradeHandler.put = recording(GradeHandler.put, lambda book, number: book.find_grade_by_id(number))
     CommentHandler.put = recording(CommentHandler.put, lambda book, number: book.find_comment_by_id(number))
 
 
 def recording(put: Callable[[Any, str], None], saved: Callable[[Any, str], Any]) -> Callable[..., Awaitable[None]]:
-    """nbgrader's handler ``put``, followed by recording the decision that it saved, which ``saved`` finds again.
+    """Extend nbgrader's handler ``put`` to record the decision that it saved, which ``saved`` looks up.
 
-    If that fails, the log says why. What was saved is in the gradebook, and the next `course` command records it.
+    If recording fails, the log says why. The decision is still in the gradebook, and the next `course` command records
+    it.
     """
 
     @functools.wraps(put)
@@ -47,10 +48,10 @@ def recording(put: Callable[[Any, str], None], saved: Callable[[Any, str], Any])
         lecture = saved(handler.gradebook, number).notebook.assignment.name
         folder = ClassFolder(Path(handler.coursedir.root))
         try:
-            # In a thread, because a `course grade` that is writing the gradebook makes it wait.
+            # In a thread, because it has to wait while `course grade` is writing the gradebook.
             await IOLoop.current().run_in_executor(_ONE, _record, folder, lecture)
         except (CourseError, OSError) as error:
-            handler.log.error("Saved, but not recorded before the next `course` command: %s", error)
+            handler.log.error("Saved, but it will only be recorded by the next `course` command: %s", error)
 
     return put_and_record
 

@@ -1,6 +1,6 @@
-"""Grades a class: reads submissions, has them graded if needed, and writes each result as it comes.
+"""Grades a class: reads submissions, has them graded if needed, and writes each result as soon as it's known.
 
-Results are files, written only here. Whatever dies, and whenever, running again continues where it stopped.
+Results are files, written only here. If a run is interrupted, the next one continues where it stopped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Progress = Callable[[int, int, Result | None], None]
 
 @dataclass
 class Plan:
-    """All students, and which of them need grading, have a result for the same work, or handed in nothing."""
+    """All students: ``wanted`` need grading, ``kept`` have a result for the same work, ``absent`` handed in nothing."""
 
     students: dict[str, rosters.Student]
     left_out: list[str] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Summary:
-    """How a run ended: what stands for everybody on the roster after decisions and due dates, and who was graded."""
+    """How a run ended: every student's result after decisions and due dates, and who was graded in this run."""
 
     results: dict[str, Result]
     graded: tuple[str, ...]
@@ -70,11 +70,11 @@ def grade_class(
     progress: Progress = lambda done, total, latest: None,
     say: Callable[[str], None] = lambda message: None,
 ) -> Summary:
-    """Grade what isn't graded yet in one lecture, and derive the gradebook. Safe to repeat and to interrupt.
+    """Grade what isn't graded yet in one lecture, and update the gradebook. Safe to repeat and to interrupt.
 
-    ``workers`` and ``scheduler`` are those of :func:`autograder.grading.engine.grade_all`; ``again`` also grades those
-    who have a result for the same work. ``database``: a SQLAlchemy URL, "" for the folder's own, None for no gradebook.
-    ``progress`` gets the number done in this run, the largest possible number, and the latest result. Raises
+    ``workers`` and ``scheduler`` are passed to :func:`autograder.grading.engine.grade_all`; ``again`` also grades
+    students who have a result for the same work. ``database``: a SQLAlchemy URL, "" for the folder's own, None for no
+    gradebook. ``progress`` gets the number graded in this run, the most there can be, and the latest result. Raises
     :class:`EngineError` or :class:`sandbox.SandboxError` if grading can't continue.
     """
     lecture = _ready(folder, lecture_name)
@@ -91,12 +91,12 @@ def grade_class(
         run = _Run(folder, lecture, roster, again, limits, unsafe, progress)
         run.plan.remarks += remarks
         outcomes = engine.grade_all(run.tasks(), limits, unsafe=unsafe, workers=workers, scheduler=scheduler)
-        with contextlib.closing(outcomes):  # whatever stops this, its workers end now
+        with contextlib.closing(outcomes):  # end the workers, even if an error stops this
             for task, outcome in outcomes:
                 run.finish(*_result(task, outcome))
         problem = ""
         if database is not None:
-            from . import gradebook  # with nbgrader, which takes longer to import than all the rest
+            from . import gradebook  # imports nbgrader, which takes longer than everything else
 
             try:
                 gradebook.derive(folder, lecture, run.standing, database, students=run.plan.students, say=say)
@@ -117,16 +117,16 @@ def plan(folder: ClassFolder, lecture_name: str, *, again: bool = False, roster:
 
 
 def _ready(folder: ClassFolder, lecture_name: str) -> source.Lecture:
-    """The lecture, of which this class has submissions and current hidden cases. Raises an error that says what not."""
+    """The lecture. Raises :class:`CourseError` if it can't be graded: no submissions, hidden cases, or valid rules."""
     lecture = source.read(folder.source(lecture_name))
     folder.require_submissions(lecture_name)
     folder.require_cases(lecture)
-    due.read(folder, lecture_name)  # rules that are unclear are better known before hours of grading
+    due.read(folder, lecture_name)  # find invalid rules before hours of grading
     return lecture
 
 
 class _Run:
-    """One run over a class. Each submission is read once, and its key computed once, when its turn comes."""
+    """One run over a class. Each submission is read only when its turn comes, once, and its key is computed once."""
 
     def __init__(
         self,
@@ -148,19 +148,21 @@ class _Run:
         self.plan.remarks += self.plan.left_out
         if any(student.listed for student in students.values()):
             strangers = [name for name, student in students.items() if not student.listed]
-            self.plan.remarks += [f"{name} is not on the roster, and counted" for name in strangers]
+            self.plan.remarks += [f"{name} is not on the roster, but is graded" for name in strangers]
 
     def look(self, student: str) -> tuple[HandedIn, str] | None:
-        """A student's submission and its key if it must be graded, otherwise None. Records which in the plan."""
+        """A student's submission and its key if it must be graded, otherwise None. Adds the student to the plan."""
         name = self._lecture.name
         handed_in = self._folder.read(student, name)
         stands = self.standing[student] = results.standing(self._folder, name, student, handed_in)
-        if not stands.key:  # no result, or one that does not count
+        if not stands.key:  # no result, or a damaged one
             self.plan.remarks += [note.splitlines()[0] for note in stands.notes]
         if handed_in.nothing:
             self.plan.absent.append(student)
             if stands.state is not State.NOT_SUBMITTED:
-                self.plan.remarks.append(f"{student}'s {name}.ipynb is gone from submitted/; the earlier result stands")
+                self.plan.remarks.append(
+                    f"{student}'s {name}.ipynb is no longer in submitted/; the earlier result still counts"
+                )
                 self.plan.remarks += filter(None, [self._folder.remark(student, name)])
             return None
         key = handed_in.key(self._problems)
@@ -171,7 +173,7 @@ class _Run:
         return handed_in, key
 
     def tasks(self) -> Iterator[Task]:
-        """The submissions that a worker must grade. Unreadable ones get their result here."""
+        """The submissions that a worker must grade. Unreadable ones get their result right here."""
         self._tell(None)
         for student in self.plan.students:
             if (found := self.look(student)) is None:
@@ -183,8 +185,8 @@ class _Run:
             elif (error := handed_in.error) is not None:
                 note = clean(f"{handed_in.path} cannot be read: {error.strerror}", limit=MESSAGE_LIMIT)
                 stands = self.standing[student]
-                if stands.points is not None:  # nobody knows whether it has changed: what was found stands
-                    self.plan.remarks.append(f"{note}; the earlier result stands")
+                if stands.points is not None:  # it may be unchanged, so the result is kept
+                    self.plan.remarks.append(f"{note}; the earlier result still counts")
                     key = stands.key
                 failed = Result(student, self._lecture.name, State.FAILED_HERE, key, (), (note,), stands.submission)
                 self.finish(failed, None)
@@ -194,7 +196,10 @@ class _Run:
                 self.finish(Result(*about, graded.marks, graded.notes, handed_in.digest), graded)
 
     def finish(self, result: Result, graded: Graded | None) -> None:
-        """Write a submission's result and the notebook for Formgrader. A failure of ours never replaces a grade."""
+        """Write a submission's result, and the notebook for Formgrader. Our own failure never replaces a grade.
+
+        Raises :class:`EngineError` if the disk or the folder can't be written to.
+        """
         before = self.standing[result.student]
         if not (result.state is State.FAILED_HERE and before.key == result.key and before.points is not None):
             try:
@@ -207,8 +212,8 @@ class _Run:
                     return
                 raise EngineError(
                     f"the result of {result.student} cannot be written: {error}\n"
-                    f"  → {len(self.graded)} results of this run are safe; make room on the disk (or mend the folder's "
-                    "permissions) and run the same command again: it goes on from there"
+                    f"  → {len(self.graded)} results of this run are safe; free some disk space (or fix the folder's "
+                    "permissions) and run the same command again: it continues from there"
                 ) from error
             self.standing[result.student] = result
         if graded is not None and graded.seconds:
@@ -217,10 +222,10 @@ class _Run:
         self._tell(result)
 
     def _keep_apart(self, result: Result, error: OSError) -> None:
-        """Don't let others wait for a student whose result can't be written: it failed here, and the run says why."""
+        """Go on without the one student whose result can't be written: the state is "failed here", with a remark."""
         note = clean(
             f"the result of {result.student} cannot be written ({error.strerror}): rename the student's folder, or "
-            f"move away what is at {error.filename}",
+            f"move {error.filename} away",
             limit=MESSAGE_LIMIT,
         )
         failed = Result(result.student, result.lecture_name, State.FAILED_HERE, result.key, (), (note,))
@@ -243,7 +248,7 @@ def _result(task: Task, outcome: Outcome) -> tuple[Result, Graded | None]:
 
 @contextlib.contextmanager
 def _alone(folder: ClassFolder, lecture_name: str) -> Iterator[None]:
-    """Only one command at a time grades a lecture. The lock ends with the process, however it ends."""
+    """Hold a lecture's lock, so that only one command grades it. The lock ends with the process, however it ends."""
     place = folder.results / lecture_name
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -251,7 +256,7 @@ def _alone(folder: ClassFolder, lecture_name: str) -> Iterator[None]:
     except OSError as error:
         raise EngineError(
             f"{place} cannot be written: {error}\n"
-            "  → make room on the disk (or mend the folder's permissions) and run the same command again"
+            "  → free some disk space (or fix the folder's permissions) and run the same command again"
         ) from error
     with opened as lock:
         try:
@@ -259,7 +264,7 @@ def _alone(folder: ClassFolder, lecture_name: str) -> Iterator[None]:
         except BlockingIOError:
             raise EngineError(
                 f"another command is grading {lecture_name} in {folder}\n"
-                "  → wait until it ends; this one changed nothing"
+                "  → wait until it has finished; this command changed nothing"
             ) from None
         remove_partials(place)
         yield

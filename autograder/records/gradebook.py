@@ -1,9 +1,9 @@
-"""Derives nbgrader's gradebook from results and decisions, and takes over what people decide in Formgrader.
+"""Derives nbgrader's gradebook from results and decisions, and records what people decide in Formgrader.
 
-The gradebook is made from records, so nothing is lost if it's deleted, locked or late. Ungraded states ("queued",
-"failed here", "not submitted") are never written to it. Formgrader writes points and comments only there
-(:mod:`autograder.records.formgrader` has them recorded at once). So a table of ours, `_WRITTEN`, remembers what we
-wrote: whatever differs from that, a person has changed, and it becomes a decision before anything is written again.
+The gradebook is derived from files, so nothing is lost if it's deleted, locked or out of date. Ungraded states
+("queued", "failed here", "not submitted") are never written to it. Formgrader stores points and comments only there
+(:mod:`autograder.records.formgrader` records them at once). So our table `_WRITTEN` keeps what we wrote: whatever
+differs from that was changed by a person, and becomes a decision before anything is written again.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from .roster import Student
 
 try:
     import fcntl
-except ImportError:  # not Linux, where only `take_over` is used
+except ImportError:  # Windows, where only `take_over` is used
     fcntl = None  # type: ignore[assignment]
 
 _TIME = re.compile(r"[0-9T:.+ -]+Z?( [A-Za-z]+([/_+-][A-Za-z0-9]+)*)?")  # 2026-11-22 12:00:00.000000 Europe/Berlin
-TRIES, PAUSE = 5, 2.0  # at a locked database; SQLite itself waits five seconds each time
-# What nbgrader shows beside an answer that a person should look at. `nbgrader autograde` takes it away, together with
-# the flag; so a flag that is gone while this stands was taken away by a person.
+TRIES, PAUSE = 5, 2.0  # for a locked database (seconds); SQLite itself waits another five seconds each time
+# What nbgrader shows next to an answer that a person should look at. `nbgrader autograde` removes it together with the
+# flag; so if only the flag has been removed, a person did that.
 LOOK = "A person looks at this."
 _WRITTEN = sqlalchemy.Table(
     "course_written",
@@ -58,7 +58,7 @@ _WRITTEN = sqlalchemy.Table(
 
 
 class GradebookError(CourseError):
-    """The gradebook can't be updated; the message says why and what to do. The results are safe in their files."""
+    """The gradebook can't be read or updated; the message says why and what to do. Results are safe in their files."""
 
 
 def derive(
@@ -72,23 +72,23 @@ def derive(
 ) -> int:
     """Write one lecture's grades into the gradebook, one transaction each, and return their number. Safe to repeat.
 
-    ``found`` has results as graded; what people decided is added here, after what they decided in Formgrader has become
-    records. ``database`` is a SQLAlchemy URL, or "" for the course directory's own. The gradebook shows what
-    ``students`` (by name) says about somebody; anything else there stays.
+    ``found`` has results as graded; decisions are applied here, after those made in Formgrader have been recorded.
+    ``database`` is a SQLAlchemy URL, or "" for the course directory's own. The names and addresses in ``students`` are
+    written, too; whatever else the gradebook has is kept. Raises :class:`GradebookError`.
     """
     return _tried(
         folder,
         database,
         lambda url: _derive(folder, lecture, found, students, url),
         "written",
-        f"all results are safe in {folder.results / lecture.name}; close what uses the gradebook (or mend its address) "
-        "and run the same command again: nothing is graded twice",
+        f"all results are safe in {folder.results / lecture.name}; close whatever uses the gradebook (or correct its "
+        "URL) and run the same command again: nothing is graded twice",
         say,
     )
 
 
 def take_over(folder: ClassFolder, lecture: Lecture, database: str = "") -> int:
-    """Record what people have decided in Formgrader since the gradebook was last written; return how much it was.
+    """Record what people have decided in Formgrader since the gradebook was last written; return how many decisions.
 
     Raises :class:`GradebookError` if there's a gradebook that can't be read.
     """
@@ -109,8 +109,8 @@ def take_over(folder: ClassFolder, lecture: Lecture, database: str = "") -> int:
         database,
         work,
         "read",
-        "it may have points that were given in Formgrader: close what uses it (or mend its address) and run the same "
-        "command again",
+        "it may have points that were given in Formgrader: close whatever uses it (or correct its URL) and run the "
+        "same command again",
     )
 
 
@@ -122,7 +122,7 @@ def _tried(
     remedy: str,
     say: Callable[[str], None] = lambda message: None,
 ) -> int:
-    """Do something with the gradebook, again and again while it's locked."""
+    """Do something with the gradebook, retrying while it's locked. Raises :class:`GradebookError`."""
     url = database or folder.gradebook_url
     for attempt in range(1, TRIES + 1):
         try:
@@ -141,7 +141,7 @@ def _tried(
         except ImportError as error:
             reason = (
                 f"this database's driver is not installed ({error}); for PostgreSQL, pip install 'psycopg[binary]' and "
-                "begin the address with postgresql+psycopg://"
+                "use a URL that begins with postgresql+psycopg://"
             )
             break
         except (OSError, subprocess.CalledProcessError, api.InvalidEntry) as error:
@@ -151,7 +151,7 @@ def _tried(
 
 
 def _shown(url: str) -> str:
-    """A database's address without its password."""
+    """A database's URL without its password."""
     try:
         return sqlalchemy.make_url(url).render_as_string(hide_password=True)
     except sqlalchemy.exc.SQLAlchemyError:
@@ -184,7 +184,7 @@ def _derive(
                 _take_over(folder, lecture, book, handed_in)
                 stands = decisions.apply(folder, result)
                 _write(book, handed_in, result, stands, lecture)
-                # Formgrader shows it, and nbgrader's export takes it off.
+                # Formgrader shows the penalty, and nbgrader's export subtracts it.
                 handed_in.late_submission_penalty = due.apply(folder, rules, stands, who).off
                 book.db.commit()
             except BaseException:
@@ -194,7 +194,7 @@ def _derive(
 
 
 def _complete(book: Any) -> None:
-    """Record the tables' version, which nbgrader never does if it's killed while creating them, and add our table."""
+    """Record the schema's version, in case nbgrader was killed while creating the tables, and add our own table."""
     _WRITTEN.create(book.engine, checkfirst=True)
     with book.engine.begin() as connection:
         versions = sqlalchemy.Table(
@@ -208,7 +208,7 @@ def _complete(book: Any) -> None:
 
 
 def _save_cells(lecture: Lecture, url: str) -> None:
-    """Write what `nbgrader generate_assignment` writes about a notebook: its cells and their points."""
+    """Write what `nbgrader generate_assignment` would write about a notebook: its cells and their points."""
     resources = {"nbgrader": {"notebook": lecture.name, "assignment": lecture.name, "db_url": url}}
     notebook = copy.deepcopy(lecture.notebook)
     for step in (ClearMarkScheme(), LockCells(), ClearSolutions(), ComputeChecksums(), SaveCells()):
@@ -216,13 +216,13 @@ def _save_cells(lecture: Lecture, url: str) -> None:
             notebook, _ = step.preprocess(notebook, resources)
         except RuntimeError as error:
             raise GradebookError(
-                f"the exercises of {lecture.name} are not those that this gradebook was begun with ({error})\n"
-                "  → grade with the course's version that the class began with, or begin a new gradebook (--db)"
+                f"the exercises of {lecture.name} differ from those in this gradebook ({error})\n"
+                "  → grade with the version of the course that the class started with, or start a new gradebook (--db)"
             ) from error
 
 
 def _handed_in(book: Any, notebook: Any, name: str, who: Student, timestamp: Any) -> Any:
-    """One student's submitted notebook in the gradebook, made if it isn't there; the caller commits."""
+    """One student's submitted notebook in the gradebook, created if it isn't there; the caller commits."""
     student = book.db.get(api.Student, name)
     if student is None:
         student = api.Student(id=name)
@@ -243,7 +243,7 @@ def _handed_in(book: Any, notebook: Any, name: str, who: Student, timestamp: Any
     if copy_of is None:
         copy_of = api.SubmittedNotebook(notebook=notebook, assignment=handed_in)
         book.db.add(copy_of)
-    book.db.flush()  # it gets its id
+    book.db.flush()  # assigns its id
     return copy_of
 
 
@@ -256,7 +256,7 @@ def _write(book: Any, copy_of: Any, result: Result, stands: Result, lecture: Lec
     grades = {grade.cell_id: grade for grade in copy_of.grades}
     for cell in (*copy_of.notebook.grade_cells, *copy_of.notebook.task_cells):
         name = _exercise(cell.name, lecture)
-        if (mark := marks.get(name)) is None:  # an earlier version's result, which stands where a file is gone
+        if (mark := marks.get(name)) is None:  # an old result that was kept because the submission is missing
             continue
         if (grade := grades.get(cell.id)) is None:
             grade = api.Grade(cell_id=cell.id, notebook=copy_of)
@@ -292,7 +292,7 @@ def _write(book: Any, copy_of: Any, result: Result, stands: Result, lecture: Lec
 
 
 def _flagged(stands: Result) -> set[str]:
-    """The exercises that Formgrader shows as to be graded by hand: those that a person is most likely to change."""
+    """The exercises that Formgrader marks for manual grading: those that a person is most likely to change."""
     if stands.state is not State.NEEDS_REVIEW:
         return set()
     likely = {mark.exercise for mark in stands.marks if mark.open or (mark.tests is None and mark.points < mark.worth)}
@@ -306,13 +306,13 @@ def _exercise(cell: str, lecture: Lecture) -> str:
 
 
 def _score(grade: Any) -> float:
-    """The points that nbgrader counts; it computes them only once they are in the database."""
+    """The points that nbgrader will count; it computes them in the database."""
     given = grade.auto_score if grade.manual_score is None else grade.manual_score
     return float((given or 0.0) + (grade.extra_credit or 0.0))
 
 
 def _rows(book: Any, lecture: Lecture, copies: Any, *, locked: bool = False) -> tuple[list[_Grade], list[_Comment]]:
-    """What the gradebook says about submitted notebooks: single columns, which cost less than nbgrader's objects."""
+    """The gradebook's rows about submitted notebooks: only the columns we need, which is faster than whole objects."""
     found = []
     for table, columns in ((api.Grade, _Grade._fields[2:]), (api.Comment, _Comment._fields[2:])):
         query = (
@@ -346,7 +346,7 @@ class _Comment(NamedTuple):
 
 
 def _changed(cells: Mapping[str, Mapping[str, Any]], grades: Iterable[_Grade], comments: Iterable[_Comment]) -> bool:
-    """Whether a submission's rows say anything else than what we wrote."""
+    """Whether a submission's rows differ from what we wrote."""
     empty: Mapping[str, Any] = {}
     for grade in grades:
         cell = cells.get(grade.exercise, empty)
@@ -358,7 +358,7 @@ def _changed(cells: Mapping[str, Mapping[str, Any]], grades: Iterable[_Grade], c
 
 
 def _take_over_all(folder: ClassFolder, lecture: Lecture, book: Any, copies: list[Any]) -> int:
-    """`_take_over` for all submissions in which somebody has changed something."""
+    """Call `_take_over` for all submissions in which somebody has changed something."""
     ids = [copy_of.id for copy_of in copies]
     written = {
         row.notebook_id: json.loads(row.content)["cells"]
@@ -371,7 +371,7 @@ def _take_over_all(folder: ClassFolder, lecture: Lecture, book: Any, copies: lis
         grades[grade.notebook].append(grade)
     for comment in all_comments:
         comments[comment.notebook].append(comment)
-    book.db.rollback()  # nothing was written, and nobody has to wait for us
+    book.db.rollback()  # end the read transaction, so that nobody has to wait for us
     count = 0
     for copy_of, number in zip(copies, ids, strict=True):
         if not _changed(written.get(number, {}), grades[number], comments[number]):
@@ -388,10 +388,10 @@ def _take_over_all(folder: ClassFolder, lecture: Lecture, book: Any, copies: lis
 def _take_over(folder: ClassFolder, lecture: Lecture, book: Any, copy_of: Any) -> int:
     """Record what a person has changed in one submission since we wrote it; the caller commits.
 
-    A decision that was recorded by a command that was killed before it could commit isn't recorded again.
+    A decision isn't recorded twice, even if the first command was killed between recording it and committing.
     """
     mine = _WRITTEN.c.notebook_id == copy_of.id
-    # First of all something that may write, though it changes nothing: from here on no other program can write.
+    # Start with a write, although it changes nothing: from here on, no other program can write.
     book.db.execute(_WRITTEN.delete().where(_WRITTEN.c.notebook_id == ""))
     row = book.db.execute(sqlalchemy.select(_WRITTEN.c.content).where(mine)).scalar_one_or_none()
     before: dict[str, Any] = json.loads(row) if row else {}
@@ -400,7 +400,7 @@ def _take_over(folder: ClassFolder, lecture: Lecture, book: Any, copy_of: Any) -
     if not _changed(cells, grades, comments):
         return 0
     if "/" in (student := copy_of.student.id):
-        return 0  # nobody in the class: it can't be a folder
+        return 0  # nobody in this class, since it can't be a folder's name
     known, _ = decisions.read(folder, lecture.name, student)
     based = _based_on(folder, lecture.name, student, before, grades)
     new: dict[str, Decision] = {}
@@ -437,7 +437,7 @@ def _take_over(folder: ClassFolder, lecture: Lecture, book: Any, copy_of: Any) -
 
 
 def _as_before(based: Decision, known: list[Decision]) -> Decision:
-    """A decision that changes nothing, on a new basis."""
+    """The latest decision, but based on the result in ``based``."""
     old = decisions.latest(known).get(based.exercise)
     return based if old is None else replace(based, points=old.points, comment=old.comment, until=old.until)
 
@@ -445,7 +445,7 @@ def _as_before(based: Decision, known: list[Decision]) -> Decision:
 def _based_on(
     folder: ClassFolder, lecture_name: str, student: str, before: Mapping[str, Any], grades: list[_Grade]
 ) -> Callable[[str], Decision]:
-    """What a person saw in Formgrader when they decided: the result that we wrote."""
+    """Makes empty decisions based on what a person saw in Formgrader when deciding: the result that we last wrote."""
     stored = None
     with contextlib.suppress(results.ResultError):
         stored = results.read(folder, lecture_name, student)
@@ -457,7 +457,7 @@ def _based_on(
             for mark in result.marks
         )
         result = replace(result, key=before["key"], submission=before["submission"], marks=marks)
-    elif "key" not in before:  # a gradebook that an older version of this course wrote, or nbgrader
+    elif "key" not in before:  # written by an older version of this course, or by nbgrader
         seen = {grade.exercise: grade.auto_score for grade in grades}
         if any(seen.get(mark.exercise) not in (None, mark.points) for mark in result.marks):
             result = replace(result, key="", submission="")
@@ -465,42 +465,42 @@ def _based_on(
 
 
 def _remember(book: Any, copy_of: Any, about: Mapping[str, Any]) -> None:
-    """Note what the gradebook now says about a submission."""
+    """Store what the gradebook now says about a submission."""
     content, mine = json.dumps(about), _WRITTEN.c.notebook_id == copy_of.id
     book.db.flush()
     if book.db.execute(sqlalchemy.select(_WRITTEN.c.content).where(mine)).scalar_one_or_none() == content:
-        return  # what changes nothing needn't reach the disk
+        return  # avoid a needless write
     book.db.execute(_WRITTEN.delete().where(mine))
     book.db.execute(_WRITTEN.insert().values(notebook_id=copy_of.id, content=content))
 
 
 def _known(who: Student) -> dict[str, str]:
-    """What a gradebook's table of students can store about this one."""
+    """The columns about this student that the gradebook can store."""
     known = {"email": who.email, "lms_user_id": who.canvas_id}
-    if who.first_name and who.last_name:  # Formgrader shows one without the other as "None, …"
+    if who.first_name and who.last_name:  # Formgrader would show a missing one as "None"
         known |= {"first_name": who.first_name, "last_name": who.last_name}
     longest = api.Student.first_name.type.length
     return {column: "".join(filter(str.isprintable, value))[:longest] for column, value in known.items() if value}
 
 
 def _timestamp(path: Path) -> Any:
-    """When it was handed in, according to the `timestamp.txt` that nbgrader's exchange writes; None without one.
+    """When it was handed in, according to the `timestamp.txt` that nbgrader's exchange writes; None if that's unusable.
 
-    A student can write that file, too. dateutil looks up a time zone as a file, which could be any file on the machine,
-    so a zone must look like the name of one.
+    A student can write that file, too. dateutil opens a file named after the time zone, which could be any file on the
+    machine, so only text that looks like a time zone's name is passed on.
     """
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size > 200:
             return None
         text = path.read_text(encoding="utf-8").strip()
         return utils.parse_utc(text) if _TIME.fullmatch(text) else None
-    except Exception:  # dateutil raises warnings as errors, among others
+    except Exception:  # dateutil may raise many kinds of errors, and warnings
         return None
 
 
 @contextlib.contextmanager
 def _one_at_a_time(folder: ClassFolder) -> Iterator[None]:
-    """Wait for other commands that write this class's gradebook, because only one may create nbgrader's tables."""
+    """Wait for other commands that use this class's gradebook, because only one may create nbgrader's tables."""
     folder.results.mkdir(parents=True, exist_ok=True)
     with (folder.results / ".gradebook.lock").open("w") as lock:
         if fcntl is not None:
@@ -510,7 +510,7 @@ def _one_at_a_time(folder: ClassFolder) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _alembic_on_path() -> Iterator[None]:
-    # nbgrader asks the command `alembic` for its version when it makes the tables.
+    # nbgrader runs the command `alembic` when it creates the tables.
     before = os.environ.get("PATH", os.defpath)
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{before}"
     try:

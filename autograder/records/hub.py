@@ -1,8 +1,8 @@
-"""A JupyterHub for a class: its settings, nbgrader's exchange, and whether students can read what they mustn't.
+"""A JupyterHub for a class: its settings, nbgrader's exchange, and a test of what students can read.
 
-On one machine everybody is a Unix user. The class's folder belongs to an account of its own, in whose server graders
-work; students fetch, submit and get feedback through nbgrader's exchange. In Kubernetes, where servers usually all run
-as the same user, each gets a user id of its own, so that the exchange's permissions mean the same.
+On a single machine, everybody is a Unix user. The class's folder belongs to an account of its own, and graders work in
+that account's server; students fetch, submit and get feedback through nbgrader's exchange. In Kubernetes, where all
+servers usually run as the same user, each gets a user id of its own, so that the exchange's permissions still work.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from .folder import CONFIG, ClassFolder
 EXCHANGE = Path("/srv/nbgrader/exchange")
 CONFIG_OF_HUB = "jupyterhub_config.py"
 _IDLE = 3600  # seconds without activity after which a kernel ends, and a server without kernels
-_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")  # what useradd(8) accepts; in an exchange, + and * have a meaning
+_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")  # what useradd(8) accepts; in an exchange, + and * are special
 _COURSE_ID = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 _MEMORY = re.compile(r"[0-9]+(\.[0-9]+)?[KMGT]")
-# JupyterLab's switches for students: the list of assignments on, and the menu that leads to it.
+# Enables nbgrader's list of assignments in students' JupyterLab, and the menu that leads to it.
 _PAGE = {"disabledExtensions": {f"@jupyter/nbgrader:{name}": False for name in ("assignment-list", "menu")}}
-# A login shell would read /etc/profile, which takes the environment's programs off the PATH.
+# No login shell: that reads /etc/profile, which removes the environment's programs from the PATH.
 _GRADERS: dict[str, object] = {"terminado_settings": {"shell_command": ["/bin/bash"]}}
 _STUDENTS = _GRADERS | {
     "jpserver_extensions": {"nbgrader.server_extensions.assignment_list": True},
     "shutdown_no_activity_timeout": _IDLE,
 }
-# What an account can open or enter, asked as that account: permissions, groups and access lists all count.
+# Prints what an account can open or enter. It runs as that account, so permissions, groups and ACLs all count.
 _TRY = "import os, sys; print(*(p for p in sys.argv[1:] if os.access(p, os.R_OK) or os.access(p, os.X_OK)), sep='\\0')"
 
 
@@ -54,9 +54,9 @@ class HubError(CourseError):
 class Hub:
     """A class on a JupyterHub.
 
-    ``course_id`` is nbgrader's name of the class, the same for graders and students. ``place`` is the hub's own folder;
-    ``account`` owns the class's folder. ``students`` and ``graders`` are names of users, ``environment`` is the
-    students' Python environment, ``memory`` and ``cpus`` are what one of their servers may take.
+    ``course_id`` is nbgrader's name for the class, the same for graders and students. ``place`` is the hub's own
+    folder; ``account`` owns the class's folder. ``students`` and ``graders`` are user names, ``environment`` is the
+    students' Python environment, ``memory`` and ``cpus`` limit each of their servers.
     """
 
     folder: ClassFolder
@@ -77,17 +77,17 @@ class Hub:
 
     @property
     def private(self) -> Path:
-        """The folder of the hub's own state, which only root may read."""
+        """The folder with the hub's state, which only root may read."""
         return self.place / "private"
 
     @property
     def own(self) -> Path:
-        """The programs of the environment that this runs in: the graders' and the hub's."""
+        """The programs of the environment that this runs in, which graders and the hub use, too."""
         return Path(sys.prefix, "bin")
 
     @property
     def instructors(self) -> Path:
-        """The Jupyter settings that switch Formgrader on, as for `course formgrader`."""
+        """The Jupyter settings that enable Formgrader, which `course formgrader` uses, too."""
         return ROOT / "autograder" / "jupyter"
 
 
@@ -102,32 +102,34 @@ def of(
     memory: str = "4G",
     cpus: float = 2.0,
 ) -> Hub:
-    """A class's hub, with the students of its roster; ``account`` is the folder's owner if left out.
+    """A class's hub, with the students on its roster; ``account`` is the folder's owner if left out.
 
-    Raises :class:`HubError` for whatever no hub can be made of.
+    Raises :class:`HubError` if the folder, the roster or an argument is unsuitable for a hub.
     """
     folder.require()
     if not (folder.root / CONFIG).is_file():
         raise HubError(f"{folder} is not a class folder\n  → `course init {folder}` makes it one")
     if not folder.roster.is_file():
-        raise HubError(f"{folder.roster} is missing: who may use the hub?\n  → list the students there; id is the user")
+        raise HubError(
+            f"{folder.roster} is missing, so nobody could use the hub\n  → list the students there; id is the user name"
+        )
     account = account or _owner(folder.root)
     students = [student.student for student in roster.read(folder.roster)]
     for name in (account, *students, *graders):
         if not _NAME.fullmatch(name):
             raise HubError(
-                f"{name!r} can't be a user: small letters, digits, - and _, 32 at most\n"
+                f"{name!r} can't be a user name: it needs 1 to 32 lowercase letters, digits, - or _\n"
                 f"  → correct it in {folder.roster} (id), or in the command"
             )
     if account == "root" or account in students:
         raise HubError(
-            f"the class's folder belongs to {account}, in whose server all graders work\n"
+            f"the class's folder belongs to {account}, but graders work in its owner's server\n"
             f"  → give it an account of its own: useradd --create-home grader; chown -R grader: {folder.root.resolve()}"
         )
     if both := sorted({*students} & {*graders}):
         raise HubError(f"{', '.join(both)} can't be both a student and a grader\n  → give graders other users")
     if not _MEMORY.fullmatch(memory):
-        raise HubError(f"{memory!r} is no amount of memory\n  → write 4G or 512M")
+        raise HubError(f"{memory!r} is not an amount of memory\n  → write 4G or 512M, for instance")
     place, environment, exchange = (Path(os.path.abspath(each)) for each in (place, environment, exchange))
     return Hub(
         folder,
@@ -146,7 +148,7 @@ def of(
 def _course_id(path: Path) -> str:
     """The class's course id, from nbgrader's configuration.
 
-    That's a program which graders can change, and this may be root, so it isn't run.
+    The configuration is a Python program that graders can change, and this may run as root, so it's only parsed.
     """
     found: object = ""
     try:
@@ -154,7 +156,7 @@ def _course_id(path: Path) -> str:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "c.CourseDirectory.course_id":
                 found = node.value.value if isinstance(node.value, ast.Constant) else ast.unparse(node.value)
     except (ValueError, SyntaxError, RecursionError) as error:
-        raise HubError(f"{path} can't be read ({type(error).__name__}: {error})\n  → mend it") from error
+        raise HubError(f"{path} can't be read ({type(error).__name__}: {error})\n  → correct it") from error
     if not isinstance(found, str) or not _COURSE_ID.fullmatch(found):
         raise HubError(
             f"{path}: course_id is {found!r:.60}, which can't be a folder in the exchange\n"
@@ -167,19 +169,21 @@ def _owner(folder: Path) -> str:
     try:
         return folder.owner()
     except KeyError as error:
-        raise HubError(f"{folder} belongs to no user of this machine\n  → name one with --account") from error
+        raise HubError(
+            f"{folder} belongs to no user of this machine\n  → chown -R it to the class's account"
+        ) from error
 
 
 def write_values(hub: Hub) -> Path:
-    """Write ``values.yaml`` for Zero to JupyterHub; returns it. Raises :class:`HubError` if two get one number."""
+    """Write ``values.yaml`` for Zero to JupyterHub; returns its path. Raises :class:`HubError` if user ids clash."""
     numbers = {name: _number(name) for name in (hub.account, *hub.graders, *hub.students)}
     if len({*numbers.values()}) < len(numbers):
-        raise HubError("two users would get the same number in the cluster\n  → give one of them another name")
+        raise HubError("two users would get the same user id in the cluster\n  → give one of them another name")
     users = [("root", 0, "/root"), *((name, number, "/home/jovyan") for name, number in numbers.items())]
-    # nbgrader asks for the name of the user that it runs as, and of a submission's owner.
+    # nbgrader looks up the name of the user that it runs as, and of a submission's owner.
     passwd = "".join(f"{name}:x:{number}:{number}::{home}:/bin/bash\n" for name, number, home in users)
     files = {f"/srv/hub/{name}": text for name, text in _settings(hub).items()}
-    # As `course formgrader` does; in the graders' image the project can be anywhere.
+    # The settings of `course formgrader`, included because in the graders' image the project can be anywhere.
     files |= {
         f"/srv/hub/graders/{path.relative_to(hub.instructors).as_posix()}": path.read_text(encoding="utf-8")
         for path in sorted(hub.instructors.rglob("*.json"))
@@ -189,12 +193,12 @@ def write_values(hub: Hub) -> Path:
 
 
 def _number(name: str) -> int:
-    """A user's number in a cluster: always the same, so that files keep their owner whoever comes and goes."""
+    """A user's id in a cluster: always the same, so that files keep their owner when other users come and go."""
     return 100_000 + int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % 1_000_000_000
 
 
 def _settings(hub: Hub) -> dict[str, str]:
-    """Jupyter's and nbgrader's settings in students' servers and in the class's."""
+    """Jupyter's and nbgrader's settings in students' servers and in the class's, by path below the hub's folder."""
     settings = {"ServerApp": _STUDENTS, "MappingKernelManager": {"cull_idle_timeout": _IDLE}}
     return {
         f"students/{CONFIG}": _filled(CONFIG, hub),
@@ -208,8 +212,8 @@ def _settings(hub: Hub) -> dict[str, str]:
 def write(hub: Hub) -> list[Path]:
     """Write the hub's settings for one machine, and open the exchange. Returns the files.
 
-    ``jupyterhub_config.py`` is written once and then left alone; all else is written again. Raises :class:`HubError`
-    where that takes more rights than this process has.
+    ``jupyterhub_config.py`` is written once and then left alone; everything else is rewritten. Raises
+    :class:`HubError` if this process lacks the permissions, or if the account doesn't exist.
     """
     if not _known(hub.account):
         raise HubError(f"there is no user {hub.account} on this machine\n  → `useradd --create-home {hub.account}`")
@@ -231,10 +235,10 @@ def write(hub: Hub) -> list[Path]:
 
 
 def _open_exchange(hub: Hub) -> None:
-    """Make the exchange a folder to which everybody can add, and the class's part of it the account's.
+    """Make the exchange a folder that everybody can write to, with a folder for the class that the account owns.
 
-    nbgrader demands that everybody may write to the exchange. With the sticky bit nobody can move or delete what others
-    have there; and the class's part is there before a student could make it.
+    nbgrader requires that everybody may write to the exchange. With the sticky bit, nobody can move or delete other
+    users' files there; and the class's folder exists before a student could create it.
     """
     hub.exchange.mkdir(parents=True, exist_ok=True)
     hub.exchange.chmod(0o1777)
@@ -252,9 +256,9 @@ def _open_exchange(hub: Hub) -> None:
 
 
 def problems(hub: Hub) -> Iterator[str]:
-    """What would go wrong on this machine, or be read by students, each with what to do.
+    """What wouldn't work on this machine, or could be read by students, each with a remedy.
 
-    Tries it out as the users concerned, so it needs root.
+    Tests that as the users concerned, so it needs root.
     """
     if missing := [name for name in (*hub.students, *hub.graders) if not _known(name)]:
         yield f"{_some(missing)} has no account on this machine: `useradd --create-home NAME`, and a password"
@@ -271,7 +275,9 @@ def problems(hub: Hub) -> Iterator[str]:
 
 
 def _secrets(hub: Hub) -> Iterator[tuple[str, list[Path]]]:
-    """Pairs of a student and what that student mustn't open: one for the others' homes, and another for the first's."""
+    """Pairs of a student and paths that they must not be able to open. The first student tests everybody's home but
+    their own, and the second tests the first's.
+    """
     here = _here(hub)
     homes = {name: Path(pwd.getpwnam(name).pw_dir) for name in (*here, hub.account)}
     for name in here[:2]:
@@ -292,7 +298,7 @@ def _known(name: str) -> bool:
 
 
 def _run(name: str, command: Sequence[str]) -> tuple[str, str]:
-    """What a command prints as another user, and the last line of what went wrong, or ""."""
+    """Run a command as another user. Returns its output, and the last line of its errors, or "" if it succeeded."""
     entry = pwd.getpwnam(name)
     groups = os.getgrouplist(name, entry.pw_gid)
     environ = {"PATH": os.defpath, "HOME": entry.pw_dir}
@@ -303,7 +309,7 @@ def _run(name: str, command: Sequence[str]) -> tuple[str, str]:
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         return "", str(error)
-    said = ran.stderr.strip().splitlines() or [f"it ended with {ran.returncode}"]
+    said = ran.stderr.strip().splitlines() or [f"it exited with {ran.returncode}"]
     return ran.stdout.strip("\n"), said[-1] if ran.returncode else ""
 
 
@@ -314,7 +320,7 @@ def _some(names: Sequence[str]) -> str:
 def _put(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
-        os.chmod(file.name, 0o644)  # students' servers read their own settings; secrets are in none
+        os.chmod(file.name, 0o644)  # students' servers read their settings, which contain no secrets
         file.write(text.encode())
     return path
 

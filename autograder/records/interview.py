@@ -1,8 +1,8 @@
-"""Three questions about each student's own work, for a talk of two minutes, on one page for whoever holds them.
+"""Three questions about each student's own work, for a two-minute conversation, on one page for the interviewer.
 
 One is about a mistake (or, if there's none, about what the answer does right), one about a line of the student's code,
-one about a prediction. Who wrote the work can answer them at once, and who didn't learns something by trying. The same
-work always gets the same questions.
+one about a prediction. Whoever wrote the work can answer them at once, and whoever didn't learns something by trying.
+The same work always gets the same questions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PREDICT = "**Predict.**"
 
 @dataclass(frozen=True)
 class Question:
-    """A question, the code that it's about, and what whoever asks should know."""
+    """A question, the code that it's about, and what the interviewer should know."""
 
     text: str
     code: str = ""
@@ -44,7 +44,7 @@ def write(
 ) -> tuple[Path, int, list[alike.Alike]]:
     """Write the page, about one student or about everybody who has points; safe to repeat.
 
-    Returns where it is, how many students are on it, and the answers that are worth a look, which are on it, too.
+    Returns its path, how many students are on it, and the identical answers that it lists.
     """
     problems = folder.problems(lecture)
     asked: dict[str, list[Question]] = {}
@@ -115,7 +115,7 @@ def questions(lecture: Lecture, result: Result, read: submission.Submission, dra
         wanted = exercise.check.requirements[0].text
         asked.append(
             Question(
-                f"You have left {exercise.name} open. How would you start? The first thing it asks for is: {wanted}."
+                f"You haven't answered {exercise.name}. How would you start? The first thing it asks for is: {wanted}."
             )
         )
     return asked[:QUESTIONS]
@@ -132,21 +132,17 @@ def _about_marks(
     exercise = draw.choice(recognized or failed or written)
     mark, name = marks[exercise.name], exercise.name
     if mark.mistake:
-        text = (
-            f"About your {name}, the tests say: “{mark.mistake}” Which line is that about, and what would you change?"
-        )
+        text = f"The tests say about your {name}: “{mark.mistake}” Which line is that about, and what would you change?"
     elif unmet := [text for text, _, met in mark.requirements if met != "met"]:
         text = f"Your {name} doesn't do this yet: {draw.choice(unmet)}. For which input does it fail, and why?"
     else:
         texts = [text for text, _, _ in mark.requirements] or [r.text for r in exercise.check.requirements]
-        text = (
-            f"Your {name} does this: {draw.choice(texts)}. Which lines make sure of it? What would happen without them?"
-        )
+        text = f"Your {name} does this: {draw.choice(texts)}. Which lines ensure that? What would happen without them?"
     return name, Question(text, answers[name], "" if mark.hidden else mark.message)
 
 
 def _about_a_line(written: list[Exercise], answers: Mapping[str, str], draw: random.Random) -> Question | None:
-    """What a line of an answer is for, and what it does with an input that the student has seen."""
+    """A question about what a line of an answer is for, and what it does with an input that the student has seen."""
     lines = [(exercise, line) for exercise in written for line in _lines(answers[exercise.name])]
     if not lines:
         return None
@@ -165,7 +161,7 @@ def _about_a_line(written: list[Exercise], answers: Mapping[str, str], draw: ran
 
 
 def _lines(code: str) -> Iterator[tuple[int, str]]:
-    """The lines of an answer on which something is decided or computed, with their numbers."""
+    """The lines of an answer that decide or compute something, with their numbers."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -183,7 +179,7 @@ def _lines(code: str) -> Iterator[tuple[int, str]]:
 
 
 def _about_predictions(lecture: Lecture, read: submission.Submission) -> Iterator[tuple[Question, bool]]:
-    """A question for each of the lecture's predictions, and whether the student has made it."""
+    """A question about each of the lecture's predictions, and whether the student has made that prediction."""
     prompts: list[tuple[str, str]] = []
     before = ""
     for cell in lecture.notebook.cells:
@@ -192,7 +188,7 @@ def _about_predictions(lecture: Lecture, read: submission.Submission) -> Iterato
         elif (match := _GUESS.fullmatch(cell.source.strip())) and _PREDICT in before:
             prompts.append((" ".join(before.rpartition(_PREDICT)[2].split()), match[2] or ""))
     guesses = [match[1] for cell in read.cells if (match := _GUESS.fullmatch(cell.text.strip()))]
-    if len(guesses) != len(prompts):  # a cell was deleted or added: which is which would be a guess of ours
+    if len(guesses) != len(prompts):  # a cell was deleted or added, so we can't tell which is which
         guesses = ["None"] * len(prompts)
     for (prompt, unit), guess in zip(prompts, guesses, strict=True):
         if guess == "None":

@@ -1,8 +1,8 @@
-"""Grades as Canvas' and Moodle's importers read them, and what importing them would change.
+"""Grades in the form that Canvas' and Moodle's importers read, and what importing them would change.
 
-The rules are those of the importers themselves: ``lib/gradebook_importer.rb`` of github.com/instructure/canvas-lms and
-``grade/import/csv/classes/load_data.php`` of github.com/moodle/moodle. To both, an empty cell says that a student has
-no grade, and deletes one that's there; so a student without a final grade is left out, and stays as they are.
+The rules come from the importers' own code: ``lib/gradebook_importer.rb`` of github.com/instructure/canvas-lms and
+``grade/import/csv/classes/load_data.php`` of github.com/moodle/moodle. For both, an empty cell deletes a student's
+grade. So students without a final grade are left out, which leaves their grades unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .roster import Student
 Table = list[list[str]]
 
 NO_GRADE = "no grade"
-# Canvas drops every column that has one of these in its name, and these names it gives to columns about the student.
+# Canvas ignores every column with one of these in its name, and takes the names below for columns about the student.
 _NOT_ASSIGNMENTS = re.compile(
     "Current (Score|Points|Grade)|Final (Score|Points|Grade)|Override (Score|Grade|Status)|Points Possible"
 )
@@ -33,7 +33,7 @@ _ABOUT_STUDENTS = {
     "root account", "username", "id number", "email address",
 }  # fmt: skip
 _TITLE_AND_ID = re.compile(r"(.*)\s\(([0-9]+)\)", re.DOTALL)
-# Where a formula would begin; joiners cannot be seen, and quotation marks may enclose nothing.
+# Where a formula would begin, perhaps after invisible joiners or empty quotation marks.
 _FORMULA = re.compile(r'(?:^|(?<=;))(?=[\s"\u200c\u200d]*[=+\-@＝＋－＠])')
 
 
@@ -42,26 +42,25 @@ class ExportError(CourseError):
 
 
 def cell(text: str) -> str:
-    """Text for a CSV cell: no spreadsheet takes it, or what follows a semicolon in it, for a formula.
+    """Clean text for a CSV cell, such that no spreadsheet takes it, or what follows a semicolon in it, for a formula.
 
-    Where numbers have a decimal comma, spreadsheets split a line at semicolons, whatever is in quotation marks after a
-    comma. Nothing in the text is hidden.
+    In locales with a decimal comma, spreadsheets split lines at semicolons, even within quotation marks after a comma.
     """
     return _FORMULA.sub("'", clean(str(text), keep=""))
 
 
 def check_title(title: str) -> str:
-    """The title of an assignment in Canvas or Moodle, if both take it for one. Raises :class:`ExportError` if not."""
+    """The title, if both Canvas and Moodle accept it as an assignment's. Raises :class:`ExportError` if not."""
     if not title.strip() or title.lower() in _ABOUT_STUDENTS or _NOT_ASSIGNMENTS.search(title) or cell(title) != title:
         raise ExportError(
-            f"no assignment can have the title {title!r:.80}: Canvas and Moodle, or a spreadsheet, take such a column "
-            "for something else\n  → give the assignment another title there, and that one to --title"
+            f"no assignment can have the title {title!r:.80}: Canvas, Moodle or a spreadsheet would take such a column "
+            "for something else\n  → give the assignment another title there, and pass that to --title"
         )
     return title
 
 
 def final(found: Mapping[str, Result], students: Mapping[str, Student]) -> dict[str, Result]:
-    """The results that go to other systems: graded, not waiting for anybody, and on the roster if there's one."""
+    """The results to export to other systems: graded, not waiting for review, and on the roster if there is one."""
     return {name: found[name] for name in found if not _reason(found[name], students)}
 
 
@@ -81,28 +80,28 @@ def _reason(one: Result, students: Mapping[str, Student]) -> str:
 def canvas(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student], title: str = "") -> Table:
     """The table for Canvas, which finds students by ``ID``, then by login, then by name.
 
-    ``title`` is that of the assignment, best as in a downloaded gradebook, with its number: ``Tensors (4711)``. One
-    that Canvas doesn't know makes a new assignment.
+    ``title`` is the assignment's, ideally with its number, as in a downloaded gradebook: ``Tensors (4711)``. For an
+    unknown title, Canvas creates a new assignment. Raises :class:`ExportError` for an impossible title.
     """
     head = ["Student", "ID", "SIS Login ID", "Section", check_title(title or lecture.name)]
     rows = [head, ["Points Possible", "", "", "", f"{lecture.points:g}"]]
     for name, one in final(found, students).items():
         who = students.get(name) or Student(name)
-        # Canvas reads a number from the beginning of an ID, so that 17b is somebody else's 17.
+        # Canvas parses only the leading digits of an ID, so 17b would be taken for somebody else's 17.
         number = who.canvas_id if re.fullmatch("[0-9]+", who.canvas_id) else ""
         rows.append([who.name or name, number, who.login or name, who.section, f"{one.points:g}"])
     return rows
 
 
 def moodle(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student], title: str = "") -> Table:
-    """The table for Moodle, where a person says which column identifies the students: best ``Username``.
+    """The table for Moodle, where the importing person picks the column that identifies students, ideally ``Username``.
 
-    To a row whose identifying cell is empty, or 0, Moodle gives the student of the row before. So ``ID number`` and
-    ``Email address`` are there only if every student has one of their own.
+    If the identifying cell of a row is empty or 0, Moodle assigns the row to the previous row's student. So ``ID
+    number`` and ``Email address`` are included only if every student has a different one.
     """
     final_ones = final(found, students)
     who = [students.get(name) or Student(name) for name in final_ones]
-    columns = [("Username", [(one.login or one.student).lower() for one in who])]  # Moodle knows no other usernames
+    columns = [("Username", [(one.login or one.student).lower() for one in who])]  # Moodle's usernames are lowercase
     for head, values in (("ID number", [one.id_number for one in who]), ("Email address", [one.email for one in who])):
         if not {"", "0"} & {*values} and len({*values}) == len(values):
             columns.append((head, values))
@@ -113,7 +112,7 @@ def moodle(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str,
 
 @dataclass(frozen=True)
 class Comparison:
-    """What importing would do: ``changes`` are (student, grade before, grade after), ``problems`` what goes wrong."""
+    """What an import would do: ``changes`` has (student, old grade, new grade), ``problems`` what would go wrong."""
 
     system: str
     changes: list[tuple[str, str, str]] = field(default_factory=list)
@@ -136,7 +135,7 @@ def compare(
 
 
 def _read(path: Path) -> Table:
-    """A downloaded table, with a header; its cells are separated by commas, semicolons or tabs."""
+    """A downloaded table with a header, separated by commas, semicolons or tabs."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             first = file.readline()
@@ -146,7 +145,7 @@ def _read(path: Path) -> Table:
     except (UnicodeDecodeError, csv.Error) as error:
         raise ExportError(f"{path} is not a CSV file in UTF-8 ({error})\n  → download it again as CSV") from error
     if not rows:
-        raise ExportError(f"{path} is empty\n  → download the gradebook of Canvas or Moodle as CSV")
+        raise ExportError(f"{path} is empty\n  → download the gradebook from Canvas or Moodle as CSV")
     return [row + [""] * (len(rows[0]) - len(row)) for row in rows]
 
 
@@ -165,14 +164,14 @@ def _compare_canvas(table: Table, names: list[str], ours: Table) -> Comparison:
         if "Points Possible" in row[0]:
             if at is not None and row[at] and not _same(row[at], worth):
                 comparison.problems.append(
-                    f"the assignment is worth {row[at]} points in Canvas, and the import makes that {worth}"
+                    f"the assignment is worth {row[at]} points in Canvas; the import would change that to {worth}"
                 )
             continue
         about = dict(zip(head, row, strict=False))
         number, login = about.get("ID", ""), about.get("SIS Login ID", "")
         names_of = [f"{row[1]} {row[0]}", f"{row[0]}, {row[1]}"] if divided else [row[0], _turned(row[0])]
         if not number and not login:
-            continue  # the row that says which assignments are posted by hand
+            continue  # the row that shows which assignments have a manual posting policy
         place = len(before)
         before.append(row[at] if at is not None else "")
         by["number"][number] = place
@@ -187,11 +186,13 @@ def _compare_canvas(table: Table, names: list[str], ours: Table) -> Comparison:
         place_of = next((each for each in places if each is not None), None)
         if place_of is None:
             comparison.problems.append(
-                f"{one_line(name)} is not in this gradebook: Canvas asks who that is. Correct lms_user_id or login in "
-                "the roster"
+                f"{one_line(name)} is not in this gradebook, so Canvas would ask who that is: correct lms_user_id or "
+                "login in the roster"
             )
         elif place_of in taken:
-            comparison.problems.append(f"{one_line(name)} and {one_line(taken[place_of])} are the same person there")
+            comparison.problems.append(
+                f"{one_line(name)} and {one_line(taken[place_of])} are the same person in this gradebook"
+            )
         else:
             taken[place_of] = name
             _note(comparison, name, before[place_of], row[-1])
@@ -199,7 +200,7 @@ def _compare_canvas(table: Table, names: list[str], ours: Table) -> Comparison:
 
 
 def _canvas_column(head: list[str], title: str, problems: list[str]) -> int | None:
-    """Where an assignment is in a gradebook of Canvas: by its number, or by its title."""
+    """The index of an assignment's column in a Canvas gradebook, found by its number or by its title."""
     found = [(column, _TITLE_AND_ID.fullmatch(column)) for column in head]
     if wanted := _TITLE_AND_ID.fullmatch(title):
         for at, (_, match) in enumerate(found):
@@ -207,12 +208,12 @@ def _canvas_column(head: list[str], title: str, problems: list[str]) -> int | No
                 return at
     same = [at for at, (column, match) in enumerate(found) if title in (column, match and match[1])]
     if len(same) > 1:
-        problems.append(f"{len(same)} assignments are called {title!r} there: give --title one with its number")
+        problems.append(f"{len(same)} assignments are called {title!r} in this gradebook: pass --title with the number")
     elif not same:
         others = ", ".join(repr(column) for column, match in found if match and not _NOT_ASSIGNMENTS.search(column))
         problems.append(
-            f"no assignment is called {title!r} there, and Canvas makes a new one; for another, give --title one of "
-            f"{one_line(others) or 'its assignments'}"
+            f"no assignment is called {title!r} in this gradebook, so Canvas would create one; for an existing one, "
+            f"pass --title with one of {one_line(others) or 'its assignments'}"
         )
     return same[0] if len(same) == 1 else None
 
@@ -228,7 +229,7 @@ def _compare_moodle(path: Path, table: Table, names: list[str], ours: Table) -> 
     column = next((each for each in ours[0][:-1] if each.lower() in head), None)
     if column is None:
         raise ExportError(
-            f"{path} is no gradebook of Canvas, and for Moodle's it has none of the columns "
+            f"{path} is not a gradebook from Canvas, and has none of the columns that Moodle's would: "
             f"{', '.join(ours[0][:-1])}\n  → export the grades from Moodle in English, as a plain text file"
         )
     title = ours[0][-1]
@@ -236,7 +237,9 @@ def _compare_moodle(path: Path, table: Table, names: list[str], ours: Table) -> 
     same = [at for at, each in enumerate(stripped) if each == title or each.endswith(f": {title}")]
     if len(same) != 1:
         problem = "no grade item is" if not same else f"{len(same)} grade items are"
-        comparison.problems.append(f"{problem} called {title!r} there: choose one in Moodle, or give --title another")
+        comparison.problems.append(
+            f"{problem} called {title!r} in this gradebook: choose one in Moodle, or pass another --title"
+        )
     at, ours_at = head.index(column.lower()), ours[0].index(column)
     rows = {row[at]: row for row in table[1:]}
     taken: dict[str, str] = {}
@@ -244,11 +247,13 @@ def _compare_moodle(path: Path, table: Table, names: list[str], ours: Table) -> 
         theirs = rows.get(row[ours_at])
         if theirs is None:
             comparison.problems.append(
-                f"{one_line(name)} is not in this gradebook as {column} {one_line(row[ours_at])}: if Moodle doesn't "
-                "know a user, it imports nothing at all"
+                f"{one_line(name)} is not in this gradebook as {column} {one_line(row[ours_at])}: Moodle imports "
+                "nothing at all if it doesn't know a user"
             )
         elif (key := row[ours_at]) in taken:
-            comparison.problems.append(f"{one_line(name)} and {one_line(taken[key])} are the same person there")
+            comparison.problems.append(
+                f"{one_line(name)} and {one_line(taken[key])} are the same person in this gradebook"
+            )
         else:
             taken[key] = name
             _note(comparison, name, theirs[same[0]].replace(",", ".") if len(same) == 1 else "", row[-1])
@@ -266,7 +271,7 @@ def _counted(comparison: Comparison, matched: int) -> Comparison:
 
 
 def _same(before: str, after: str) -> bool:
-    """Whether two grades are the same to two decimals, as Canvas compares them, and as both show them."""
+    """Whether two grades are equal to two decimals, the precision at which Canvas compares them and both show them."""
     try:
         return round(float(before), 2) == round(float(after), 2)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Shared by our HTML pages: templates that escape everything, files written completely or not at all."""
+"""What our HTML pages share: templates that escape everything, and files written completely or not at all."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from autograder.grading.source import Lecture
 from autograder.grading.text import clean
 from course_utils.files import replacing
 
-CODE_LIMIT = 20_000  # characters of a cell that are shown
-LINE_LIMIT = 500  # characters of a line of code that are
-_BLANK = 20  # blank lines in a row that are
+CODE_LIMIT = 20_000  # most characters of a cell that are shown
+LINE_LIMIT = 500  # most characters of a line of code that are shown
+_BLANK = 20  # most consecutive blank lines that are shown
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _HEADING = re.compile(r"^#\s+(.+)$", re.MULTILINE)
 _EXERCISE = re.compile(r"^###\s+(Exercise [^\n]+)$", re.MULTILINE)
 
 
 def environment() -> jinja2.Environment:
-    """Jinja with our templates: everything is escaped, and an unknown name is an error."""
+    """A Jinja environment with our templates: everything is escaped, and an undefined name is an error."""
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -55,23 +55,23 @@ def exercise_titles(lecture: Lecture) -> dict[str, str]:
 
 
 def shown(text: str, *, prose: bool = False) -> str:
-    """What's shown of a cell: its beginning, of many blank lines in a row the first ones, and the start of long lines.
+    """What's shown of a cell: its beginning, with long lines and long runs of blank lines cut short.
 
-    Pygments, which colors code here and in Formgrader, searches to the end of a line, or of blank lines in a row, from
-    many places in it. In ``prose`` a paragraph is one line, and nothing colors it.
+    Both make Pygments, which highlights code here and in Formgrader, take quadratic time. In ``prose``, long lines are
+    kept: a paragraph is one line, and it isn't highlighted.
     """
     lines, blank = [], 0
     for line in _LINE_END.split(text[:CODE_LIMIT]):
         blank = 0 if line.strip() else blank + 1
         if not prose and len(line) > LINE_LIMIT:
-            line = f"{line[:LINE_LIMIT]}… ({len(line) - LINE_LIMIT:,} characters more)"
+            line = f"{line[:LINE_LIMIT]}… ({len(line) - LINE_LIMIT:,} more characters)"
         if blank <= _BLANK:
             lines.append(line)
     return "\n".join(lines)
 
 
 def shortened(text: str, *, prose: bool = False) -> bool:
-    """Whether a part of a cell isn't shown, blank lines apart."""
+    """Whether a part of a cell isn't shown, apart from blank lines."""
     return len(text) > CODE_LIMIT or (not prose and any(len(line) > LINE_LIMIT for line in _LINE_END.split(text)))
 
 
@@ -79,5 +79,5 @@ def write(path: Path, text: str) -> None:
     """Write a page completely or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path, durable=False) as file:
-        os.chmod(file.name, 0o644)  # pages are to be read, by a web server too
+        os.chmod(file.name, 0o644)  # pages may be served by a web server
         file.write(text.encode())

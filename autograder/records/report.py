@@ -1,4 +1,4 @@
-"""How a class did in one lecture: an HTML page for the instructor, with figures first, made from the result files."""
+"""How a class did in one lecture: an HTML page for the instructor, made from the result files, figures first."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from . import pages, results
 from .folder import ClassFolder
 
 WANTS_EYE = (State.NEEDS_REVIEW, State.FAILED_HERE)
-_WIDTH = 4.2  # inches: as wide as a phone, so that nothing shrinks there
-_MOST = 8  # mistakes that are drawn; the table has all
-_SLOWEST = 3  # submissions that are named beside the time they took
-_NAME = 24  # characters of a name in a picture
+_WIDTH = 4.2  # inches, the width of a phone, so that figures don't shrink there
+_MOST = 8  # mistakes in the figure; the table has all
+_SLOWEST = 3  # submissions that are named next to their times
+_NAME = 24  # most characters of a name in a figure
 _COLORS = {State.GRADED: MEASURED, State.NEEDS_REVIEW: HIGHLIGHT, State.FAILED_HERE: HIGHLIGHT}
 
 
@@ -36,7 +36,9 @@ def write(folder: ClassFolder, lecture: Lecture, found: Mapping[str, Result]) ->
     path = folder.report(lecture.name)
     links = {}
     for student in found:
-        if os.path.exists(page_of := folder.feedback(student, lecture.name)):  # whatever is there, this is no error
+        if os.path.exists(
+            page_of := folder.feedback(student, lecture.name)
+        ):  # never raises an error, whatever is there
             link = Path(os.path.relpath(page_of, path.parent)).as_posix()
             links[student] = quote(link, errors="surrogateescape")
     pages.write(path, page(lecture, found, links, results.times(folder, lecture.name)))
@@ -49,7 +51,7 @@ def page(
     links: Mapping[str, str] = {},
     times: Mapping[str, float] = {},
 ) -> str:
-    """The report as HTML; ``links`` are those to students' feedback, ``times`` the seconds that grading took."""
+    """The report as HTML; ``links`` lead to students' feedback, ``times`` are the seconds that grading took."""
     states = counts(found)
     scored = [result for result in found.values() if result.points is not None]
     titles = pages.exercise_titles(lecture)
@@ -137,7 +139,7 @@ def _short(title: str) -> str:
 
 def _states(counts: Mapping[State, int], look: int) -> Markup:
     total, done = sum(counts.values()), counts[State.GRADED] + counts[State.NEEDS_REVIEW]
-    heading = f"{done} of {total} have points; {look} want a look"
+    heading = f"{done} of {total} have points; {look} to look at"
     rows = [(str(state), count, f"{count}", _COLORS.get(state, CONTEXT)) for state, count in counts.items()]
     return _bars(heading, rows, total, ", ".join(f"{count} {state}" for state, count in counts.items()))
 
@@ -146,11 +148,11 @@ def _scores(scored: Sequence[Result], worth: float) -> Markup:
     points = [result.points or 0.0 for result in scored]
     median = statistics.median(points)
     heading = f"Half of those graded have {median:g} of {worth:g} points or more"
-    # A bar for each number of points where they are few, else ten of equal width.
+    # One bar for each number of points if there are few, otherwise ten bars of equal width.
     bins = int(worth) + 1 if worth <= 24 and all(float(p).is_integer() for p in [*points, worth]) else 10
     single = bins == int(worth) + 1
     heights = [0] * bins
-    for p in points:  # which a person may have given beyond what it is worth
+    for p in points:  # a person may have given more than the lecture is worth
         heights[min(round(p) if single else int(p / worth * bins), bins - 1)] += 1
     with styled():
         figure = Figure(figsize=(_WIDTH, 2.9))
@@ -187,7 +189,7 @@ def _passed(passed: Mapping[str, int], titles: Mapping[str, str], graded: int) -
 
 def _mistakes(found: Sequence[tuple[str, int]], graded: int) -> Markup:
     shown = [(one_line(text), count, f"{count}", DATA) for text, count in found[:_MOST]]
-    heading = f"The mistake most often recognized: by {shown[0][1]} of {graded}"
+    heading = f"Most common recognized mistake: {shown[0][1]} of {graded}"
     return _bars(heading, shown, max(count for _, count in found), "; ".join(f"{t}: {n}" for t, _, n, _ in shown))
 
 
@@ -196,7 +198,7 @@ def _times(took: Mapping[str, float]) -> Markup:
     slowest = one_line(ranked[0])[:_NAME]
     median = _seconds(statistics.median(took.values()))
     heading = f"Half of the submissions took {median} or less"
-    # Steps of about three: a submission that hangs takes a hundred times as long as another.
+    # Steps by a factor of about three, since a submission that hangs takes a hundred times as long as others.
     edges = [10.0**power * step for power in range(-1, 5) for step in (1, 3)]
     places = {student: bisect.bisect_left(edges, took[student]) for student in ranked}
     rows = []
@@ -206,7 +208,7 @@ def _times(took: Mapping[str, float]) -> Markup:
         if named := [one_line(student)[:_NAME] for student in ranked[:_SLOWEST] if places[student] == place]:
             label += f", the slowest: {', '.join(named)}"
         rows.append((label, count, f"{count}", MEASURED))
-    told = f"In all {_seconds(sum(took.values()))}, the slowest is {slowest} with {_seconds(took[ranked[0]])}; "
+    told = f"In all {_seconds(sum(took.values()))}; the slowest is {slowest} with {_seconds(took[ranked[0]])}; "
     told += ", ".join(f"{label}: {count}" for label, count, *_ in rows)
     return _bars(heading, rows, len(took), told)
 
@@ -250,5 +252,5 @@ def _bars(heading: str, rows: Sequence[tuple[str, int, str, str]], most: int, to
                           textcoords="offset points", va="center", fontsize=9, annotation_clip=False)  # fmt: skip
             y += inches
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)  # a name may have letters that no font has
+        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)  # no font may have a name's letters
         return Markup(to_html(figure, alt=f"{heading}. {told}."))

@@ -1,8 +1,8 @@
 """Results on disk: one file per submission, written completely or not at all, and never a zero through our fault.
 
-``results/LECTURE/STUDENT.json`` in a class's folder. A file records what was graded (its key), so that running again
-does only what's missing or changed; the same input gives the same bytes. Everything else is made from these files, so a
-file counts only if it's what was written: for this student and this lecture, with the digest of its content.
+They are in ``results/LECTURE/STUDENT.json`` in a class's folder. A file records what was graded (its key), so that
+another run grades only what's missing or changed; the same input gives the same bytes. Everything else is made from
+these files, so a file counts only if it's unchanged: for this student and lecture, with the digest of its content.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ResultError(CourseError):
 
 
 def write(folder: ClassFolder, result: Result) -> None:
-    """Write a result completely or not at all. Raises OSError if that fails; then the old file is still there."""
+    """Write a result completely or not at all. Raises OSError if that fails; then the old file is kept."""
     _write(folder.result(result.student, result.lecture_name), result)
 
 
@@ -43,7 +43,7 @@ def write_attempt(folder: ClassFolder, result: Result) -> None:
 
 
 def read_attempt(folder: ClassFolder, lecture_name: str, student: str, key: str) -> Result | None:
-    """What an attempt earned; None if it's unknown or damaged, or if it was graded in another way."""
+    """What an attempt earned; None if that's unknown or damaged, or if it was graded under another key."""
     with contextlib.suppress(ResultError):
         found = _read(_of_attempt(folder, lecture_name, student, key), lecture_name, student)
         return found if found is not None and found.key == key else None
@@ -58,13 +58,13 @@ def _write(path: Path, result: Result) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     content = asdict(result)
     with replacing(path) as file:
-        os.chmod(file.name, 0o600)  # grades are for whoever grades
+        os.chmod(file.name, 0o600)  # only graders may see grades
         file.write(_text(content | {_DIGEST: _digest(content)}) + b"\n")
 
 
 def _text(content: Mapping[str, Any]) -> bytes:
     text = json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True)
-    # A lone surrogate has no UTF-8, and JSON's own escape for it is what this makes.
+    # A lone surrogate has no UTF-8 encoding; backslashreplace writes it as JSON's own escape sequence.
     return text.encode("utf-8", "backslashreplace")
 
 
@@ -80,11 +80,11 @@ def read(folder: ClassFolder, lecture_name: str, student: str) -> Result | None:
 def _read(path: Path, lecture_name: str, student: str) -> Result | None:
     try:
         if path.exists() and not path.is_file():
-            raise ValueError("it is not a file")  # a pipe would keep us waiting
+            raise ValueError("it is not a file")  # reading a pipe would block
         content = json.loads(path.read_bytes())
-        # Whatever has the digest of what was written has its types, too.
+        # If the digest is right, the types are, too.
         if not isinstance(content, dict) or content.pop(_DIGEST, "") != _digest(content):
-            raise ValueError("it is not what was written: somebody or something has changed it")
+            raise ValueError("it has been changed since it was written")
         if (content["student"], content["lecture_name"]) != (student, lecture_name):
             raise ValueError("it is the result of another student or of another lecture")
         marks = tuple(
@@ -96,15 +96,16 @@ def _read(path: Path, lecture_name: str, student: str) -> Result | None:
         return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         why = one_line(f"{error}")[:200]
-        raise ResultError(f"{path} is damaged ({why})\n  → nothing: the next `course grade` grades it again") from error
+        raise ResultError(
+            f"{path} is damaged ({why})\n  → do nothing: the next `course grade` grades it again"
+        ) from error
 
 
 def standing(folder: ClassFolder, lecture_name: str, student: str, handed_in: HandedIn | None = None) -> Result:
-    """A student's state: that of the stored result, or else queued, or else not submitted.
+    """A student's stored result, or else one whose state is queued or not submitted.
 
-    A damaged result doesn't count, and a note says so. Another note names what was handed in instead of the notebook,
-    so that nobody takes *not submitted* for nothing at all. The submission is read only if it matters and the caller
-    hasn't read it.
+    A damaged result doesn't count, and a note says so. If something else was handed in instead of the notebook, a note
+    names it, so that *not submitted* isn't taken to mean nothing at all. The submission is read only if necessary.
     """
     notes: tuple[str, ...] = ()
     try:
@@ -121,12 +122,12 @@ def standing(folder: ClassFolder, lecture_name: str, student: str, handed_in: Ha
 
 
 def table(folder: ClassFolder, lecture_name: str, students: Iterable[str]) -> dict[str, Result]:
-    """The state of each student, by name."""
+    """The result of each student, by name; see `standing`."""
     return {student: standing(folder, lecture_name, student) for student in sorted(set(students))}
 
 
 def note_time(folder: ClassFolder, lecture_name: str, student: str, seconds: float) -> None:
-    """Record how long grading took, beside the results, whose bytes mustn't depend on it. Never raises OSError."""
+    """Record how long grading took, in a separate file, since results must be reproducible. Never raises OSError."""
     line = json.dumps({"student": student, "seconds": round(seconds, 3)}) + "\n"
     with contextlib.suppress(OSError), (folder.results / lecture_name / _TIMES).open("a", encoding="utf-8") as file:
         file.write(line)
@@ -140,7 +141,7 @@ def times(folder: ClassFolder, lecture_name: str) -> dict[str, float]:
         (folder.results / lecture_name / _TIMES).open(encoding="utf-8", errors="replace") as file,
     ):
         for text in file:
-            # A line that was cut off when the command was killed says nothing.
+            # Skip a line that was cut off when the command was killed.
             with contextlib.suppress(ValueError, TypeError, KeyError, OverflowError, RecursionError):
                 noted = json.loads(text)
                 found[noted["student"]] = float(noted["seconds"])

@@ -1,10 +1,10 @@
 """The members of a class: everybody in ``roster.csv``, and everybody who handed something in or was graded.
 
-``FOLDER/roster.csv`` (or another file) has nbgrader's format: ``id`` is the name of the folder in ``submitted/``. If
-present, the gradebook and exports use ``first_name`` and ``last_name`` (exports alone: or ``name``), ``email`` and
-``lms_user_id`` (Canvas' ID); exports ``id_number`` (Moodle's), ``login`` and ``section``. `course collect` finds a
-student by all of these, and by what's in ``also``: other names and logins, separated by semicolons. ``extra_days``
-are added to everything that's due.
+``FOLDER/roster.csv`` (or another file) has nbgrader's format: ``id`` is the name of the folder in ``submitted/``. All
+other columns are optional. The gradebook and exports use ``first_name`` and ``last_name``, ``email`` and
+``lms_user_id`` (Canvas' ID). Only exports use ``name`` (if the other two are missing), ``id_number`` (Moodle's),
+``login`` and ``section``. `course collect` finds students by all of these, and by ``also``: other names and logins,
+separated by semicolons. ``extra_days`` extend all of a student's due dates.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def read(path: Path) -> list[Student]:
             rows = list(reader)
             columns = [name.strip().lower() for name in reader.fieldnames or ()]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise RosterError(f"{path} is not a CSV file in UTF-8 ({error})\n  → save it as such") from error
+        raise RosterError(f"{path} is not a CSV file in UTF-8 ({error})\n  → save it as one") from error
     column = next((name for name in ("id", "student_id", "student") if name in columns), None)
     if column is None:
-        raise RosterError(f"{path} has no column `id`\n  → its first line names the columns; one is id")
+        raise RosterError(f"{path} has no column `id`\n  → its first line must name the columns, one of them id")
     found: dict[str, Student] = {}
     for row in rows:
         values = {key.strip().lower(): (value or "").strip() for key, value in row.items() if isinstance(key, str)}
@@ -64,7 +64,9 @@ def read(path: Path) -> list[Student]:
         if not student or student in found:
             continue
         if _odd(student):
-            raise RosterError(f"{path}: {student!a} cannot be a folder in submitted/\n  → correct that line")
+            raise RosterError(
+                f"{path}: {student!a} cannot be the name of a folder in submitted/\n  → correct that line"
+            )
         if not re.fullmatch(r"[0-9]{0,3}", extra := values.get("extra_days", "")):
             raise RosterError(
                 f"{path}: extra_days of {student} is {extra!r:.40}\n  → make it a number of days, or empty"
@@ -86,7 +88,7 @@ def read(path: Path) -> list[Student]:
 
 
 def of(folder: ClassFolder, lecture_name: str, path: Path | None = None) -> dict[str, Student]:
-    """Everybody by name: in the roster (``path``, or else ``roster.csv`` if there's one), handed in, or graded.
+    """Everybody, by name: on the roster (``path``, or else ``roster.csv`` if there is one), handed in, or graded.
 
     A folder whose name can't be a student's is left out; `left_out` lists those.
     """
@@ -98,21 +100,21 @@ def of(folder: ClassFolder, lecture_name: str, path: Path | None = None) -> dict
 
 
 def left_out(folder: ClassFolder, lecture_name: str) -> list[str]:
-    """The folders in ``submitted/`` that can't be a student's, and what to do about each."""
+    """Messages about the folders in ``submitted/`` whose names can't be a student's."""
     return [
-        f"{name!a} in submitted/ cannot be a student's name, so it is not graded: rename the folder (no dot at the "
-        "beginning, no control characters, none that hide or turn the text)"
+        f"{name!a} in submitted/ cannot be a student's name, so it is not graded: rename the folder (no leading "
+        "dot, no control characters, and none that hide or reorder text)"
         for name in sorted(filter(_odd, folder.present(lecture_name)))
     ]
 
 
 class Directory:
-    """Finds students by what other systems call them. Each method gives all whom that may mean; one is a match."""
+    """Finds students by what other systems call them. Each method returns all candidates; a single one is a match."""
 
     def __init__(self, students: Iterable[Student]) -> None:
         self._ids: set[str] = set()
         self._logins: dict[str, set[str]] = defaultdict(set)
-        self._names: dict[str, set[str]] = defaultdict(set)  # as they're written, but for case and what's no letter
+        self._names: dict[str, set[str]] = defaultdict(set)  # ignoring case, and all but letters and digits
         self._shortened: dict[str, set[str]] = defaultdict(set)  # as other systems shorten them
         self._canvas: dict[str, set[str]] = defaultdict(set)
         for one in students:
@@ -133,23 +135,23 @@ class Directory:
         return list(self._logins)
 
     def by_login(self, login: str) -> set[str]:
-        """The student with this id, or else all with this id, login or other name in any case."""
+        """The student with exactly this id, or else all with this id, login or other name, ignoring case."""
         return {login} if login in self._ids else set(self._logins.get(login.casefold(), ()))
 
     def by_name(self, name: str) -> set[str]:
-        """The students with this name, whichever part of it comes first, or else a name that was shortened to it."""
+        """The students with this name, in either order of its parts, or else those whose name was shortened to it."""
         if not (key := _letters(name)):
             return set()
         short = _letters(_without_accents(name))
         return set(self._names.get(key) or self._shortened.get(key, set()) | self._shortened.get(short, set()))
 
     def by_canvas(self, number: str, name: str) -> set[str]:
-        """The student with Canvas' number, or else those with the name and without a number of their own."""
+        """The student with this Canvas ID, or else those with this name who have no ID on the roster."""
         return set(self._canvas.get(number) or self.by_name(name) - self._numbered)
 
 
 def _names(one: Student) -> list[str]:
-    """What other systems may call a student: the name with the last name first, too, and addresses and numbers."""
+    """What other systems may call a student: the name, also with the last name first, the email and ID number."""
     last, comma, first = one.name.rpartition(",") if "," in one.name else one.name.rpartition(" ")
     turned = f"{first} {last}" if comma else one.name
     both = [f"{one.first_name} {one.last_name}", f"{one.last_name} {one.first_name}"]
@@ -157,7 +159,7 @@ def _names(one: Student) -> list[str]:
 
 
 def _letters(name: str) -> str:
-    """A name's letters and digits, without case: systems disagree on all the rest, and leave it out of file names."""
+    """A name's letters and digits, ignoring case: systems write the rest differently, or omit it from file names."""
     return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", name.casefold()))
 
 

@@ -1,4 +1,4 @@
-"""What stands for one student, or for one exercise across the class, as text for whoever grades by hand."""
+"""One student's result, or one exercise across the class, as text for people who grade by hand."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .folder import ClassFolder
 
 
 def alias(folder: ClassFolder, lecture_name: str, student: str) -> str:
-    """What a student is called where names aren't shown. Only who has the class's seed can tell whose it is."""
+    """What a student is called if names aren't shown. Only with the class's seed can it be traced to the student."""
     text = f"{folder.seed} {lecture_name} {student}".encode("utf-8", "surrogateescape")
     return f"anon-{hashlib.sha256(text).hexdigest()[:10]}"
 
 
 def named(folder: ClassFolder, lecture_name: str, name: str, students: Iterable[str]) -> str:
-    """The student whom a name or an alias means; the name itself if nobody has it."""
+    """The student with this name or alias; the given name itself if there's none."""
     everybody = list(students)
     return next((s for s in everybody if name not in everybody and alias(folder, lecture_name, s) == name), name)
 
@@ -37,10 +37,10 @@ def text(
     exercise: str = "",
     anonymous: bool = False,
 ) -> Iterator[str]:
-    """What to show, student by student: points and state, and the marks and answers if somebody or something is named.
+    """What to show, student by student: points and state, with marks and answers if a student or exercise is given.
 
-    ``anonymous``: with aliases instead of names, in an order that says nothing. Raises :class:`DecisionError` for a
-    student or an exercise that isn't there.
+    ``anonymous``: with aliases instead of names, in an order that reveals nothing. Raises :class:`DecisionError` for an
+    unknown student or exercise.
     """
     problems = folder.problems(lecture)
     if exercise and exercise not in (names := [part.name for part in lecture.parts]):
@@ -48,7 +48,7 @@ def text(
             f"{lecture.name} has no exercise {one_line(exercise)!r}\n  → it has {', '.join(map(one_line, names))}"
         )
     if student and (student := named(folder, lecture.name, student, found)) not in found:
-        raise DecisionError(f"there is no student {one_line(student)!r} in {folder}\n  → `course show` lists all")
+        raise DecisionError(f"there is no student {one_line(student)!r} in {folder}\n  → `course show` lists them")
     shown = {
         alias(folder, lecture.name, name) if anonymous else name: name for name in ([student] if student else found)
     }
@@ -57,7 +57,7 @@ def text(
         points = "" if result.points is None else f", {result.points:g} of {lecture.points:g} points"
         yield f"{one_line(called)}: {result.state}{points}{result.late and f', {result.late}'}"
         if student or result.state is State.NOT_SUBMITTED:
-            # A note may quote a path, and a path has the name in it.
+            # A note may quote a path, which contains the name.
             yield from ([] if anonymous else [f"  • {clean(note)}" for note in result.notes])
         if student:
             yield from [f"  comment: {clean(result.comment)}"] if result.comment else []
@@ -81,5 +81,5 @@ def _answers(handed_in: submission.HandedIn, problems: ProblemSet, marks: Iterab
 
 
 def _indented(text: str) -> str:
-    """Text from a submission or about it, without what could steer a terminal."""
+    """Indented text from a submission or about it, without characters that control a terminal."""
     return "\n".join(f"    {line}".rstrip() for line in clean(text, keep="\n\t").split("\n")) if text else ""

@@ -1,8 +1,8 @@
-"""What other systems give an instructor: files, and whose each one is, according to the source.
+"""Submissions as other systems export them: files, and whose each one is, according to the source.
 
-A source is a zip or a folder. Whoever named the things in it decides how they're read, one by one: Canvas and Moodle
-(their zips, or what somebody unpacked from them), nbgrader's exchange (its folder ``inbound``), and one repository for
-each student, as GitHub Classroom clones them. Nothing is ever extracted under a name that a source gives.
+A source is a zip or a folder. Each entry is read according to the system that its name comes from: Canvas or Moodle
+(their zips, or a folder unpacked from them), nbgrader's exchange (its folder ``inbound``), or a repository for each
+student, as GitHub Classroom clones them. Nothing is ever extracted to a path that a source gives.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from autograder.grading.text import one_line
 from .exchange import SECRET, TIMESTAMP, usable_secret
 
 NOTEBOOK = ".ipynb"
-FILES_LIMIT = 20_000  # of one student: a repository may hold an environment by accident
-_NOT_THEIRS = {"__MACOSX", "__pycache__", "node_modules", "Thumbs.db", "desktop.ini"}  # what programs leave in folders
+FILES_LIMIT = 20_000  # per student: a repository may contain an environment by accident
+_NOT_THEIRS = {"__MACOSX", "__pycache__", "node_modules", "Thumbs.db", "desktop.ini"}  # created by programs
 
 
 class SourceError(CourseError):
@@ -38,11 +38,11 @@ class SourceError(CourseError):
 
 
 class Unusable(Exception):
-    """One file can't be taken; the message says why."""
+    """A file can't be collected; the message says why."""
 
 
 class Kind(StrEnum):
-    """Who named the things in a source."""
+    """The system that an entry of a source comes from."""
 
     CANVAS = "Canvas"
     MOODLE = "Moodle"
@@ -52,22 +52,22 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class File:
-    """A file in a source. ``read`` gives its content, or raises :class:`Unusable`."""
+    """A file in a source. ``read`` returns its content, or raises :class:`Unusable`."""
 
-    parts: tuple[str, ...]  # of its path below the source
+    parts: tuple[str, ...]  # of its path relative to the source
     read: Callable[[], bytes]
-    modified: float = 0.0  # in seconds; only for telling an older copy from a newer one
-    path: Path | None = None  # where it is, in a folder
+    modified: float = 0.0  # seconds since the epoch, used only to tell older copies from newer ones
+    path: Path | None = None  # None in a zip
 
     @property
     def name(self) -> str:
-        """Its own name."""
+        """Its name without folders."""
         return self.parts[-1]
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The notebook that counts, or all files if there's none: pairs of a name as the student gave it and the file."""
+    """The notebook that counts, or all files if there's none; each with the name that the student gave it."""
 
     notebook: bool
     files: tuple[tuple[str, File], ...]
@@ -77,10 +77,10 @@ class Chosen:
 class Delivery:
     """What one person handed in at one time, according to the source.
 
-    ``called`` is the source's name for that person and ``number`` its number, or "". ``order`` tells earlier deliveries
-    of one kind from later ones. ``marked``: an order belongs to one delivery; otherwise it's only when the source was
-    made, and the same work may come with many. ``owner`` is the user to whom it belongs on this machine, if that means
-    anything. ``secret`` is what nbgrader names the feedback by that goes back, or "".
+    ``called`` is the source's name for that person and ``number`` its number, or "". ``order`` sorts the deliveries of
+    one kind by time. ``marked``: the order identifies a delivery; otherwise it may be just the time at which the source
+    was made, and differ for the same work. ``owner`` is the user who owns the files on this machine, if that's
+    meaningful. ``secret`` is nbgrader's submission secret, by which it returns feedback, or "".
     """
 
     kind: Kind
@@ -96,11 +96,11 @@ class Delivery:
     secret: str = ""
 
 
-# ada_12345_67890_file, ada_LATE_12345_67890_file; a text or a link that was typed in has no number of its own.
+# ada_12345_67890_file, ada_LATE_12345_67890_file; text or a link entered in Canvas has no second number.
 _CANVAS = re.compile(
     r"(?P<name>[^_]+)_(?P<late>LATE_)?(?P<user>\d{1,20})_(?:(?P<file>\d{1,20})_)?(?P<rest>.+)", re.I | re.S
 )
-# A folder for each student, or, if an instructor chose so, a file; Moodle replaces underscores in names.
+# A folder for each student, or files, depending on the instructor's choice; Moodle replaces underscores in names.
 _MOODLE = re.compile(r"(?P<name>.+?)_(?P<number>\d+)_assignsubmission_[a-z]+(?:_(?P<rest>.*))?", re.S)
 _EXCHANGE = re.compile(
     r"(?P<user>.+)\+(?P<lecture>[^+]+)\+(?P<time>\d{4}-\d\d-\d\d \d[^+]*(?:\+\d{4})?)(?:\+.*)?", re.S
@@ -108,15 +108,15 @@ _EXCHANGE = re.compile(
 _TIME = re.compile(
     r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?) ?(|Z|[+-]\d\d:?\d\d|[A-Za-z]+(?:[/_+-]\w+)*)"
 )
-# What browsers, JupyterLab, file managers and Canvas put at the end of a second copy's name.
+# What browsers, JupyterLab, file managers and Canvas append to the name of a second copy.
 _COPY = re.compile(r"(?:[ _+]?\(\d+\)|-\d{1,3}|[ _-]+copy ?\d*|_\d|(?<=\D) \d)$", re.I)
 
 
 def deliveries(source: Path, lecture_name: str, lectures: Sequence[str], logins: Iterable[str]) -> list[Delivery]:
-    """What's in a source for one lecture, in the order in which it was handed in, as far as the source tells.
+    """What a source has for one lecture, in the order in which it was handed in, as far as the source tells.
 
-    ``lectures`` are the names of all lectures, and ``logins`` what a repository's name may end in. Raises
-    :class:`SourceError` if there's no such source, or it's neither a zip nor a folder.
+    ``lectures`` are the names of all lectures; repositories' names are expected to end in one of ``logins``. Raises
+    :class:`SourceError` if the source doesn't exist, or is neither a zip nor a folder.
     """
     root, files = _files(source)
     items: dict[str, list[File]] = defaultdict(list)
@@ -166,7 +166,7 @@ def _of_canvas(
     lecture_name: str,
     lectures: Sequence[str],
 ) -> Iterator[Delivery]:
-    """One delivery for each notebook, as Canvas numbers those that are handed in again; or one for everything else."""
+    """One delivery for each of the lecture's notebooks, since Canvas keeps several; or one for everything."""
     groups = [[one] for one in each if _alike(one[1], lecture_name)] or [each]
     for group in groups:
         chosen = _chosen([(name, file) for _, name, file, _ in group], lecture_name, lectures)
@@ -192,9 +192,9 @@ def _of_repositories(
 
 
 def _assignment(names: Sequence[str], logins: set[str]) -> str:
-    """What stands before the login in the names of repositories: what leaves the most names that are logins.
+    """The prefix before the login in repositories' names: the one that leaves the most known logins.
 
-    A login may contain hyphens as well as an assignment does, so that a single name could be read in several ways.
+    Both logins and assignments may contain hyphens, so a single name can be ambiguous.
     """
     votes: dict[str, int] = defaultdict(int)
     for name in names:
@@ -204,13 +204,13 @@ def _assignment(names: Sequence[str], logins: set[str]) -> str:
 
 
 def _committed(repository: Path, file: File) -> datetime | None:
-    """When the last commit that changed a file was made, according to whoever made it; None if git can't tell."""
+    """When the last commit that changed a file was made, according to its author; None if git can't tell."""
     if file.path is None or not os.path.isdir(repository / ".git"):
         return None
     quiet = ["-c", "core.fsmonitor=false", "-c", "log.showSignature=false"]  # both run programs
     command = ["git", *quiet, "-C", str(repository), "log", "-1", "--format=%cI", "--", os.path.abspath(file.path)]
-    # Ours may be about another repository. And this one may say that what it lacks is fetched, and by which
-    # program: no protocol is allowed, so nothing is.
+    # Our GIT_ variables may be about another repository. And this repository's configuration may make git fetch missing
+    # objects, with a program of its choice, so no protocol is allowed.
     settings = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     settings |= {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
     try:
@@ -223,10 +223,10 @@ def _committed(repository: Path, file: File) -> datetime | None:
 
 
 def _chosen(files: Sequence[tuple[str, File]], lecture_name: str, lectures: Sequence[str]) -> Chosen:
-    """The file that is the lecture's notebook, or else all of them.
+    """The file that is the lecture's notebook, or else all files.
 
-    Among several, the one that has the lecture's own name, or else the last copy; in the folder nearest to the top. A
-    notebook of any name is the lecture's if it's the only one and isn't called after another lecture.
+    Among several notebooks, prefers the lecture's exact name, then the last copy, then the folder closest to the top.
+    A notebook of any other name is the lecture's if it's the only one and isn't named after another lecture.
     """
     alike = [(name, file) for name, file in files if _alike(name, lecture_name)]
     if alike:
@@ -241,12 +241,12 @@ def _chosen(files: Sequence[tuple[str, File]], lecture_name: str, lectures: Sequ
 
 
 def _alike(name: str, lecture_name: str) -> bool:
-    """Whether a file is called after a lecture, as ``01_tensors (1).ipynb`` and ``01-Tensors-Copy1.ipynb`` are."""
+    """Whether a file is named after a lecture, as ``01_tensors (1).ipynb`` and ``01-Tensors-Copy1.ipynb`` are."""
     return _ending(name, lecture_name) is not None
 
 
 def _ending(name: str, lecture_name: str) -> str | None:
-    """What follows the lecture's name in a file's, without the ending; None if the file isn't called after it."""
+    """What follows the lecture's name in a file's, without the extension; None if the file isn't named after it."""
     stem, ending = os.path.splitext(name)
     if ending.lower() != NOTEBOOK:
         return None
@@ -267,7 +267,7 @@ def _plain(name: str) -> str:
 
 
 def moment(text: str) -> datetime | None:
-    """A time such as ``2026-11-22 12:00:00.000000 UTC``; without a zone it's UTC. None if it's unclear."""
+    """The time in a text such as ``2026-11-22 12:00:00.000000 UTC``; UTC if it has no zone. None if it's invalid."""
     if not (found := _TIME.fullmatch(text.strip())):
         return None
     zone: timezone | ZoneInfo = UTC
@@ -276,21 +276,21 @@ def moment(text: str) -> datetime | None:
             hours, minutes = int(found[2][1:3]), int(found[2][-2:])
             zone = timezone(timedelta(hours=hours, minutes=minutes) * (-1 if found[2][0] == "-" else 1))
         elif found[2] not in ("", "Z", "UTC"):
-            zone = ZoneInfo(found[2])  # which takes no path that leads out of its own folder
+            zone = ZoneInfo(found[2])  # it rejects paths outside its own folder
         return datetime.fromisoformat(found[1]).replace(tzinfo=zone).astimezone(UTC)
     except (ValueError, OverflowError, OSError, LookupError):
         return None
 
 
 def _owner(root: Path | None, item: str) -> str:
-    """Whose a folder is on this machine. Anybody can give a folder in the exchange anybody's name."""
+    """The user who owns a folder on this machine, since anybody can name a folder in the exchange after anybody."""
     with contextlib.suppress(OSError, KeyError, NotImplementedError):
         return (root / item).owner() if root else ""
     return ""
 
 
 def _secret(inside: Iterable[File]) -> str:
-    """What nbgrader names a submission's feedback by, if it's there and nbgrader made it."""
+    """The submission secret, by which nbgrader returns feedback; "" if it's missing or not nbgrader's."""
     for file in inside:
         if file.parts[1:] == (SECRET,):
             with contextlib.suppress(Unusable):
@@ -299,14 +299,14 @@ def _secret(inside: Iterable[File]) -> str:
 
 
 def _files(source: Path) -> tuple[Path | None, list[File]]:
-    """A source's files, without a folder around all of them; and the folder that they are in, if it's none in a zip."""
+    """The folder that a source's files are in (None for a zip), and the files, without a folder around all of them."""
     try:
         if source.is_dir():
             inbound = source / "inbound"
             root = (inbound if inbound.is_dir() else source).resolve()
             return _unwrapped(root, list(_in_folder(root)))
         if not source.exists():
-            raise SourceError(f"{source} is missing\n  → name the zip or the folder that has the submissions")
+            raise SourceError(f"{source} is missing\n  → name the zip or the folder with the submissions")
         archive = zipfile.ZipFile(source)
     except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError) as error:
         raise SourceError(
@@ -316,7 +316,7 @@ def _files(source: Path) -> tuple[Path | None, list[File]]:
 
 
 def _unwrapped(root: Path | None, files: list[File]) -> tuple[Path | None, list[File]]:
-    """Leave out a folder that contains all the rest: programs that pack or unpack a zip put one around it."""
+    """Strip a folder that contains everything else, as programs that create or unpack a zip often add."""
     while len(tops := {file.parts[0] for file in files}) == 1:
         top = tops.pop()
         inside = [file.name for file in files if len(file.parts) == 2]
@@ -345,12 +345,12 @@ def _in_folder(root: Path) -> Iterator[File]:
             yield _on_disk(root, Path(top.path))
             continue
         count = 0
-        # Not os.walk: that calls itself for each level, and a student may have more levels than Python lets it.
+        # Not os.walk: it is recursive, and a student may nest folders beyond Python's recursion limit.
         places = [top.path]
         while places and count < FILES_LIMIT:
             try:
                 entries = sorted(os.scandir(places.pop()), key=lambda entry: entry.name)
-            except OSError:  # closed to us, or its path has become too long
+            except OSError:  # not permitted, or the path is too long
                 continue
             entries = [entry for entry in entries if not _ignored([entry.name])]
             folders = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -359,7 +359,7 @@ def _in_folder(root: Path) -> Iterator[File]:
                 if not entry.is_dir(follow_symlinks=False) and count < FILES_LIMIT:
                     count += 1
                     yield _on_disk(root, Path(entry.path))
-        if not count:  # worth knowing, whether it's empty or closed to us
+        if not count:  # report it, whether it's empty or can't be read
             yield File((top.name, "(a folder)"), _refuse("nothing in it can be read"))
 
 
@@ -367,7 +367,7 @@ def _on_disk(root: Path, path: Path) -> File:
     def read() -> bytes:
         found = submission.read(path)
         if found.data is None:
-            missing = "it is gone" if found.error is None else f"{found.error.strerror}"
+            missing = "it has disappeared" if found.error is None else f"{found.error.strerror}"
             raise Unusable(found.finding.problem if found.finding else missing)
         return found.data
 
@@ -390,7 +390,7 @@ def _in_zip(archive: zipfile.ZipFile) -> Iterator[File]:
             continue
         read = _reader(archive, entry)
         if ".." in parts or name.startswith("/"):
-            read = _refuse("its path leads out of the zip")
+            read = _refuse("its path leads outside the zip")
             parts = tuple(part for part in parts if part != "..") or ("..",)
         try:
             modified = datetime(*entry.date_time, tzinfo=UTC).timestamp()
@@ -400,7 +400,7 @@ def _in_zip(archive: zipfile.ZipFile) -> Iterator[File]:
 
 
 def _name(entry: zipfile.ZipInfo) -> str:
-    """An entry's name. Programs that write UTF-8 don't always say so, and then it's read as a page of MS-DOS."""
+    """An entry's name. Not all programs that write UTF-8 set its flag; without it, zipfile decodes names as cp437."""
     if entry.flag_bits & 0x800:
         return entry.filename
     try:
@@ -413,11 +413,11 @@ def _reader(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Callable[[], by
     def read() -> bytes:
         mode = entry.external_attr >> 16
         if mode and stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-            raise Unusable("it is a link, or something else that is no file")
+            raise Unusable("it is a link, or something else that is not a file")
         try:
             with archive.open(entry) as file:
-                data = file.read(SIZE_LIMIT + 1)  # a bomb unpacks no further
-        except Exception as error:  # what a broken or hostile entry may raise is no closed list
+                data = file.read(SIZE_LIMIT + 1)  # bounded, in case it's a zip bomb
+        except Exception as error:  # a broken or hostile entry may raise anything
             raise Unusable(f"it cannot be unpacked ({type(error).__name__}: {one_line(str(error))[:200]})") from error
         if len(data) > SIZE_LIMIT:
             raise Unusable(f"it has more than {SIZE_LIMIT:,} bytes")

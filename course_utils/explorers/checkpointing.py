@@ -21,18 +21,18 @@ def best_interval(saving: float, between_failures: float) -> float:
 
 
 def lost(interval: float, saving: float, between_failures: float) -> tuple[float, float]:
-    """The shares of time that saving takes, and that is computed again after failures: half an interval each."""
+    """The fractions of time lost to saving, and to computing again after failures (half an interval for each)."""
     return saving / interval, interval / (2 * between_failures)
 
 
 def explore(cards: int = 16_384, *, years: float = 5.78, saving: float = 60) -> Explorer:
-    """Controls for the interval between saves, the seconds of a save, and the cards, above the share of time lost.
+    """Controls for the interval between saves, the seconds of a save, and the cards, above the fraction of time lost.
 
     Args:
         cards: a power of two from 8 to 131,072.
-        years: that one card runs before it fails, on average; by default what Llama 3's run saw: 54 days of 16,384
-            cards and 419 failures.
-        saving: seconds that training stands still for a save.
+        years: that one card runs before it fails, on average; by default as in Llama 3's run: 419 failures in 54
+            days on 16,384 cards.
+        saving: seconds that training stops for each save.
     """
     arguments = {"cards": cards, "years": years, "saving": saving}
     return Explorer("checkpointing", partial(show, first=arguments), arguments)
@@ -59,7 +59,7 @@ def show(panel: Panel, *, first: dict[str, float]) -> Picture:
 
     drawing = Drawing(panel.width, _HEIGHT)
     axes(
-        drawing, x, y, xlabel="time between saves", ylabel="share of the time that is lost",
+        drawing, x, y, xlabel="time between saves", ylabel="fraction of time lost",
         xwords=_time, ywords=lambda v: f"{100 * v:,.3g}%" if v < 1 else f"{v:,.0%}",
         xticks=[60, 600, 3_600, 21_600, 86_400],
     )  # fmt: skip
@@ -72,7 +72,7 @@ def show(panel: Panel, *, first: dict[str, float]) -> Picture:
     drawing.line([(x(best), y(least)), (x(best), y.start)], "context", dashes="3 4", key="best")
     drawing.line([(x(interval), y(total)), (x(interval), y.start)], "highlight", width=1, key="drop")
     for number, label in enumerate(("saving", "computed again")):
-        # To the right, where the line makes room: above one that falls, below one that rises.
+        # The label goes where the line leaves room: above a falling line, below a rising one.
         above = [(s, y(lost(s, saving, between)[number]) + (18 if number else -6)) for s in grid]
         free = [(s, level) for s, level in above[2 if number else 38 :] if y.end + 12 < level < y.start - 20]
         if free:
@@ -87,16 +87,16 @@ def show(panel: Panel, *, first: dict[str, float]) -> Picture:
     )
 
     waste = _share(total)
-    title = f"Saving every {_time(interval)} loses {waste}; best is {_time(best)}, {_share(least)}"
+    title = f"Saving every {_time(interval)} loses {waste}; every {_time(best)} loses {_share(least)}"
     if total < 1.02 * least:
         title = f"Saving every {_time(interval)} loses {waste}: no interval loses less"
     finding = (
-        f"Of {cards:,} cards one fails every {_time(between)}. Saving takes {_share(parts[0])}, computing again after "
-        f"failures {_share(parts[1])}. The two are equal at the best interval, √(2 · {_time(saving)} · "
+        f"With {cards:,} cards, one fails every {_time(between)}. Saving takes {_share(parts[0])}, and repeating work "
+        f"after failures {_share(parts[1])}. The two are equal at the best interval, √(2 · {_time(saving)} · "
         f"{_time(between)}) = {_time(best)}."
     )
     if best > saving * 2 and interval <= saving:
-        finding += " An interval shorter than a save is all saving."
+        finding += " When an interval is shorter than a save, most of the time goes into saving."
     return Picture(title, drawing, finding)
 
 

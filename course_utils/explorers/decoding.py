@@ -98,12 +98,12 @@ def show(panel: Panel, *, first: Mapping[str, Any]) -> Picture:
 
     fits = batch <= most
     title = f"{counted(rate)} tokens/s in all, {counted(1 / step)} for each sequence"
-    title = title if fits else f"{batch:,} sequences do not fit: memory ends at {most:,}"
+    title = title if fits else f"{batch:,} sequences don't fit: memory has room for {most:,}"
     gain = f"{batch:,} sequences get {rate * alone:.3g} times the tokens of one"
     finding = (
-        f"{name} on {cards} × {card}: a token takes {readable(step, 's')}, alone {readable(alone, 's')}; {gain}. "
+        f"{name} on {cards} × {card}: a token takes {readable(step, 's')}, or {readable(alone, 's')} alone; {gain}. "
         f"Memory has room for {most:,} sequences of {context:,} tokens."
     )
     if not fits:
-        finding += " Narrower weights or caches, a shorter context or more cards make room."
+        finding += " Narrower weights or caches, a shorter context or more cards would make room."
     return Picture(title, drawing, finding)

@@ -23,7 +23,7 @@ _WIDTH = 0.56  # of a character, on average, in units of its size: sans-serif di
 
 
 def power(value: float) -> str:
-    """A power of ten in words: 1, 10, 100, and 10ᵏ from there."""
+    """A power of ten as text: 1, 10, 100, then 10ᵏ."""
     exponent = round(math.log10(value))
     return f"{10**exponent:g}" if -2 <= exponent <= 3 else "10" + raised(exponent)
 
@@ -38,15 +38,15 @@ def _overlap(one: Box, other: Box) -> bool:
 
 
 def _number(value: float) -> str:
-    """A length to a tenth of a pixel: what the eye sees, and the same on every machine."""
+    """A length rounded to a tenth of a pixel, so that every machine writes the same."""
     return f"{round(value * 10) / 10:g}" if abs(value) < 1e5 else f"{value:.0f}"
 
 
 class Drawing:
     """Shapes on a sheet of ``width`` by ``height``, in the order in which they are drawn.
 
-    What is drawn ``behind`` (axes, grids) is not part of the ghost that stays behind when a control moves. A shape
-    with a ``key`` is the same shape in the next drawing, and glides to its new place.
+    Shapes drawn ``behind`` (axes, grids) aren't part of the faint copy that stays when a control moves. A shape keeps
+    its ``key`` in the next drawing, and glides to its new place.
     """
 
     def __init__(self, width: float, height: float) -> None:
@@ -106,7 +106,7 @@ class Drawing:
         behind: bool = False,
         arrow: bool = False,
     ) -> None:
-        """A line through points, with a head at its end if it is an ``arrow``."""
+        """A line through points, with an arrowhead at its end if it's an ``arrow``."""
         points = list(points)
         path = "M" + " L".join(f"{_number(x)} {_number(y)}" for x, y in points)
         classes = _looks("l", look)
@@ -181,7 +181,7 @@ class Drawing:
         self.text(left, baseline, text, size=size, look="ink clear", key=key)
 
     def glider(self, x: float, y: float, width: float, height: float, text: str, look: str, *, key: str) -> None:
-        """A box with a text in it that travels as one, slowly enough for the eye to follow it to its new place."""
+        """A box and its text that move together, slowly enough for the eye to follow them to their new place."""
         size = f'width="{_number(width)}" height="{_number(height)}"'
         self._front.append(
             f'<g class="course-glide" data-key="{html.escape(key)}" '
@@ -191,14 +191,14 @@ class Drawing:
         )
 
     def numbers(self, places: Iterable[tuple[float, float, str]], *, behind: bool = False) -> None:
-        """Many short texts, each in the middle of its place."""
+        """Many short texts, each centered in its place."""
         texts = "".join(f'<text x="{_number(x)}" y="{_number(y)}">{html.escape(text)}</text>' for x, y, text in places)
         (self._back if behind else self._front).append(f'<g class="course-numbers">{texts}</g>')
 
     def letters(
         self, places: Sequence[float], y: float, letters: str, *, size: float = 11, look: str = "ink", key: str = ""
     ) -> None:
-        """Letters, each in the middle of its place: one shape, because a text for each would take far more bytes."""
+        """Letters, each centered in its place: one shape, because a text for each would take far more bytes."""
         if letters:
             self.shape(
                 "text", letters, x=" ".join(map(_number, places)), y=y, text_anchor="middle", font_size=size,
@@ -235,8 +235,8 @@ class Drawing:
     def handle(self, x: float, y: float, *, sets: str, within: tuple[float, float, float, float], label: str) -> None:
         """A point that can be dragged within ``(left, top, right, bottom)``.
 
-        It sets ``sets`` to "x y", in the drawing's own coordinates. What it does, controls must be able to do, too: it
-        is for the mouse alone.
+        It sets ``sets`` to "x y", in the drawing's own coordinates. Only a mouse can drag it, so a control
+        must offer the same.
         """
         box = " ".join(_number(value) for value in within)
         self.shape(
@@ -273,18 +273,18 @@ class Axis:
     log: bool = False
 
     def __call__(self, value: float) -> float:
-        """The place of a value; what is off the scale is put at its nearer end."""
+        """The position of a value; a value off the scale is placed at the nearer end."""
         return self.beyond(min(max(value, min(self.low, self.high)), max(self.low, self.high)))
 
     def beyond(self, value: float) -> float:
-        """The place of a value, also where the scale would go on."""
+        """The position of a value, also of one off the scale."""
         low, high = self.low, self.high
         if self.log:
             low, high, value = math.log10(low), math.log10(high), math.log10(value)
         return self.start + (value - low) / (high - low) * (self.end - self.start)
 
     def value(self, place: float) -> float:
-        """The value at a place."""
+        """The value at a position."""
         share = min(max((place - self.start) / (self.end - self.start), 0.0), 1.0)
         if self.log:
             low, high = math.log10(self.low), math.log10(self.high)
@@ -292,7 +292,7 @@ class Axis:
         return self.low + share * (self.high - self.low)
 
     def nearest(self, values: Iterable[T], place: float) -> T:
-        """The one of these values that is nearest to a place."""
+        """The one of these values that is nearest to a position."""
         return min(values, key=lambda value: abs(self(value) - place))
 
     def ticks(self, most: int = 8) -> list[float]:
@@ -336,7 +336,7 @@ def axes(
     xticks: Sequence[float] | None = None,
     yticks: Sequence[float] | None = None,
 ) -> None:
-    """Both axes with their ticks and a grid. The label of y stands above it, where it's read without turning."""
+    """Both axes with their ticks and a grid. The label of y stands above its axis, upright."""
     for place, value in ((x(v), v) for v in (x.ticks() if xticks is None else xticks)):
         drawing.line([(place, y.start), (place, y.end)], "grid", width=1, behind=True)
         drawing.text(place, y.start + 16, xwords(value), anchor="middle", size=11, behind=True)

@@ -8,7 +8,7 @@ const WIDE = 760; // as in explorer.py
 /** Show `frame` in `root`, and ask for the next one whenever a control moves.
  *
  * `request({state, moved, width})` returns a promise of a frame. One request is under way at a time: while it is, only
- * the latest setting is remembered, so a drag never leaves a queue behind. `patience` is said when an answer takes
+ * the latest setting is remembered, so a drag never leaves a queue behind. `patience` is shown when an answer takes
  * long. `stills` has the first drawing at both widths, {wide, narrow}, where nothing may be asked until the reader moves
  * something. Returns {ask, say, stop}.
  */
@@ -24,7 +24,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
   };
   root.classList.remove("course-still");
   root.classList.add("course-explorer");
-  // JupyterLab takes arrows and letters for shortcuts of its own, also from what has the focus, unless that says no
+  // JupyterLab takes arrows and letters as its own shortcuts, even from the focused element, unless that opts out
   // (https://github.com/jupyter-widgets/ipywidgets/issues/3912). Buttons in a drawing come with the attribute.
   root.addEventListener("focusin", ({ target }) => {
     if (target.matches("input, select, button")) target.setAttribute("data-lm-suppress-shortcuts", "true");
@@ -71,7 +71,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
       if (performance.now() - lastMove > 800) haunt();
       lastMove = performance.now();
     }
-    // Changes made while an answer is on its way wait, and are made to the state that it brings.
+    // Changes made while an answer is on its way wait, and are applied to the state that comes with it.
     waiting = { changes: { ...waiting?.changes, ...changes }, moved: moved || waiting?.moved || "" };
     next();
   }
@@ -178,7 +178,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
       ghost?.remove();
       const back = old.querySelector(":scope > .course-back").outerHTML;
       patch(old, fresh);
-      // On other axes the old shapes would lie.
+      // On other axes the old shapes would mislead.
       if (ghost && back === old.querySelector(":scope > .course-back").outerHTML) {
         old.querySelector(":scope > .course-front").before(ghost);
       }
@@ -216,7 +216,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
       if (made.box.parentElement !== row) row.append(made.box, made.problem);
       made.set(control, control.name === moved);
     }
-    // Same order as asked for, without moving what is in place: a moved element would lose the focus.
+    // In the order asked for, but without moving elements that are in place: a moved element would lose the focus.
     for (const row of panel.children) {
       const here = answer.controls.filter((c) => panel.children[c.row] === row).map((c) => controls.get(c.name));
       here.flatMap(({ box, problem }) => [box, problem]).forEach((each, i) => {
@@ -419,7 +419,7 @@ function patch(old, fresh) {
 }
 
 // JupyterLab, Notebook, VS Code and Colab: the kernel answers, unless it is busy or another one by now.
-const ASLEEP = "No answer from the kernel. If it was restarted, run this cell again to wake the controls.";
+const ASLEEP = "No answer from the kernel. If it was restarted, run this cell again to use the controls.";
 
 export default {
   render({ model, el }) {

@@ -1,4 +1,4 @@
-"""An explorer's settings, its controls, and the frame that they make: plain data, equal wherever it is computed."""
+"""An explorer's settings, its controls, and the frame made from them: plain data, the same wherever it is computed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ T = TypeVar("T")
 
 WIDE, NARROW = 760, 380  # CSS pixels; a page narrower than `WIDE` shows the narrow drawing
 _LINES = '<details class="course-lines"><summary>Every number, with its formula and its sources</summary>'
-ASLEEP = "This is a picture of the first setting. Run this cell to wake the controls."
+ASLEEP = "This is a picture of the initial settings. Run this cell to use the controls."
 
 
 class Impossible(ValueError):
-    """These settings have no picture. The last picture stays, faded.
+    """These settings can't be drawn. The last picture stays, faded.
 
-    ``str(error)`` says what is wrong and what to do; ``control`` names the control at which it is said.
+    ``str(error)`` says what is wrong and what to do; ``control`` names the control beside which that appears.
     """
 
     def __init__(self, problem: str, control: str = "") -> None:
@@ -55,19 +55,19 @@ class Control:
     value: str | bool
     options: tuple[str, ...] = ()
     row: int = 0
-    play: int = 0  # a slider that can play: milliseconds from one value to the next
+    play: int = 0  # of a slider that can play: milliseconds per value
     hint: str = ""
 
 
 class Panel:
-    """Gives an explorer the settings that it asks for, and keeps what it asked: these are the controls.
+    """Gives an explorer the settings that it asks for, and remembers them: these are the controls.
 
     Which controls there are, and what they offer, can depend on what was answered before:
 
         card = panel.choice("card", CARDS, "H100 SXM")
         dtype = panel.choice("dtype", DTYPES[card], "bfloat16")
 
-    A setting that is not on offer (any more) becomes the default. ``width`` is the drawing's, in CSS pixels; ``moved``
+    A setting that isn't offered (any more) becomes the default. ``width`` is the drawing's, in CSS pixels; ``moved``
     names the control that was moved last ("" at first).
     """
 
@@ -206,10 +206,10 @@ class Explorer:
     question: Question | None = None
 
     def predicted(self, what: str) -> Explorer:
-        """This explorer, with the reader's guess beside its finding; ``what`` is the one that `predict.reconcile` had.
+        """This explorer, with the reader's guess beside its finding; ``what`` as for `predict.reconcile`.
 
-        A reader who made no guess is asked for one. Where nothing was reconciled yet, the explorer is as before: its
-        cell also runs alone.
+        A reader who made no guess is asked for one. If `reconcile` hasn't run, the explorer is as before, so its cell
+        also runs alone.
         """
         from course_utils import predict  # not in the reader's page, which gets the question with the arguments
 
@@ -223,7 +223,7 @@ class Explorer:
         """What the page shows for ``state``, a value for each control's name: plain data that JSON can hold.
 
         The frame holds ``controls`` and their ``state``; ``title``, ``svg`` and ``finding``; how the ``guess``
-        compares; and, where these settings have no picture, the ``problem`` and the control ``at`` which it is.
+        compares; and, if these settings can't be drawn, the ``problem`` and the control ``at`` which it appears.
         """
         panel = Panel(state or {}, moved, NARROW if width < WIDE else WIDE)
         frame: dict[str, Any] = {
@@ -247,17 +247,17 @@ class Explorer:
         for control in shown:
             control["options"] = list(control["options"])
         found = {name: control.value for name, control in panel.controls.items()}
-        if frame["problem"]:  # what was not asked any more is as it was
+        if frame["problem"]:  # settings that weren't asked for stay as they were
             found = {name: value for name, value in (state or {}).items() if isinstance(value, str | bool)} | found
         return frame | {"controls": shown, "state": found}
 
     def described(self) -> dict[str, Any]:
-        """What `load` makes the same explorer from, as plain data."""
+        """Plain data from which `load` makes the same explorer."""
         question = self.question and dict(vars(self.question))
         return {"name": self.name, "arguments": dict(self.arguments), "question": question}
 
     def still(self) -> str:
-        """The first picture as HTML, complete without a script. The book's script makes it live where it stands."""
+        """The first picture as HTML, complete without a script. The book's script adds the controls in place."""
         wide, narrow = self.frame(), self.frame(width=NARROW)
         described = html.escape(json.dumps(self.described()))
         first = html.escape(json.dumps({**wide, "svg": "", "lines": ""}))  # the page has both

@@ -16,7 +16,7 @@ from course_utils.units import plain, raised
 
 @dataclass(frozen=True)
 class Format:
-    """A sign bit, ``exponent`` bits and ``mantissa`` bits; ``family`` is said beside the name.
+    """A sign bit, ``exponent`` bits and ``mantissa`` bits; ``family`` is shown beside the name.
 
     ``special``: how many codes after the largest finite number are infinity or NaN: "all" with the highest exponent,
     the "last" one alone, or "none".
@@ -97,7 +97,7 @@ def encoded(form: Format, value: float) -> int:
         code = (1 << form.bits - 1) - (1 << form.mantissa - 1 if form.bits > 8 else 1)
     elif math.isfinite(value):
         exponent = max(math.frexp(size)[1] - 1, least) if size else least
-        # `round` takes the even one of two numbers that are equally near. A carry moves on to the exponent field.
+        # `round` breaks ties to even. A carry moves on to the exponent field.
         steps = round(math.ldexp(size, form.mantissa - exponent))
         code = min(steps + (exponent - least << form.mantissa), form.top)
     return code + (1 << form.bits - 1 if math.copysign(1, value) < 0 else 0)
@@ -242,7 +242,7 @@ def _stored(form: Format, code: int, asked: str, wanted: float, precisely: Fract
     value = decoded(form, code)
     if precisely is None:
         if math.isnan(value) or wanted == value:
-            return f"{asked} is stored as such."
+            return f"{asked} is stored exactly."
         return f"{asked} becomes {exact(value)}, the largest number: {form.name} has no infinity."
     if math.isinf(value):
         return f"{asked} becomes {exact(value)}: the largest finite number is {plain(form.largest)}."
@@ -256,7 +256,7 @@ def _stored(form: Format, code: int, asked: str, wanted: float, precisely: Fract
         return f"{asked} becomes {exact(value)}: the smallest positive number is {_power(form.smallest)}."
     error = abs(precisely - Fraction(value))
     much, share = plain(float(error)), plain(float(100 * error / abs(precisely)))
-    return f"{asked} is rounded: what is stored is {much} {'less' if value < precisely else 'more'}, {share}% of it."
+    return f"{asked} is rounded: the stored number is {much} {'less' if value < precisely else 'more'}, or {share}%."
 
 
 def _power(value: float) -> str:
@@ -327,9 +327,9 @@ def _bits(drawing: Drawing, form: Format, code: int, narrow: bool) -> float:
 
 
 def _range(drawing: Drawing, form: Format, value: float, x: Axis, line: float) -> float | None:
-    """Where the number's size is among the powers of two. Returns its place, if it is between two of them."""
+    """The number's magnitude among the powers of two. Returns its place, if it is between two of them."""
     narrow = drawing.width < 500
-    words = f"{form.name}: {'' if narrow else 'sizes from '}{_power(form.smallest)} to {plain(form.largest)}, "
+    words = f"{form.name}: {'' if narrow else 'magnitudes from '}{_power(form.smallest)} to {plain(form.largest)}, "
     words += "subnormal where light" if narrow else "subnormal where the bar is light"
     drawing.text(x.start, line - 12, words, key="range")
     drawing.line([(x.start, line), (x.end, line)], "context", behind=True)
@@ -391,7 +391,7 @@ def _neighborhood(
     drawing.line([(left, line), (right, line)], "context", behind=True)
     near = around(form, code, 3)
     if not near:
-        drawing.text(left, line - 28, "NaN has no neighbors: it isn't less, more or equal", key="neighbors")
+        drawing.text(left, line - 28, "NaN has no neighbors: numbers can't be compared with it", key="neighbors")
         return
     away = {step: abs(near[step] - value) for step in (-1, 1) if step in near and math.isfinite(near[step] - value)}
     words = " and ".join(f"{_power(gap)} {'below' if step < 0 else 'above'}" for step, gap in away.items())

@@ -41,7 +41,7 @@ WIDTHS = (32, 128, 512)
 GAINS = tuple(2.0**power for power in (-1, -1 / 2, -1 / 4, -1 / 8, -1 / 16, 0.0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1))
 DEPTH = 50
 SHOWN = (1, 10, 20, 30, 40, 50)  # layers whose measurements are in the table
-KEEPS = (0.1, 10.0)  # what changes by less than these factors is said to keep its scale
+KEEPS = (0.1, 10.0)  # between these factors, a scale counts as kept
 FLOAT32 = (2.0**-149, (2 - 2.0**-23) * 2.0**127)
 _TABLE = "initialization.json"
 _ROWS = 32
@@ -83,7 +83,7 @@ def _moments(nonlinearity: str, q: float) -> tuple[float, float]:
     """E[φ(z)²] and E[φ′(z)²] for a normal z with variance q.
 
     By the trapezoidal rule, which for smooth functions that vanish at both ends has an error far below the last digit
-    drawn. So the two functions of z are made such: even, hence summed from 0 on, and without what stays for large z.
+    drawn. So both functions of z are made even, to be summed from 0, and reduced by what doesn't vanish.
     """
     if nonlinearity == "none":
         return q, 1.0
@@ -106,10 +106,10 @@ def _moments(nonlinearity: str, q: float) -> tuple[float, float]:
 
 @lru_cache(4096)
 def _even(nonlinearity: str, z: float) -> tuple[float, float]:
-    """What `_moments` sums: of tanh, its square and its slope's; of GELU, what these lack to those of ReLU.
+    """What `_moments` sums: for tanh, its square and its slope's; for GELU, how far these are below ReLU's.
 
-    GELU is z Φ(z). Its square at z and at -z together is z² without 2 z² Φ (1 - Φ); and its slope at -z is 1 minus a,
-    that at z, so that these squares together are 1 without 2 a (1 - a).
+    GELU is z Φ(z). Its squares at z and -z add up to z² - 2 z² Φ (1 - Φ). If its slope at z is a, that at -z is 1 - a,
+    and the squares of both add up to 1 - 2 a (1 - a).
     """
     if nonlinearity == "tanh":
         t = math.tanh(z)
@@ -134,10 +134,10 @@ def _table() -> dict[str, dict[str, dict[str, list[list[int]]]]]:
 def measured(
     initializer: str, gain: float, nonlinearity: str, width: int, residual: bool
 ) -> tuple[list[float], list[float]]:
-    """As `predict`, in the layers `SHOWN`, measured in one network; from the table."""
+    """The numbers of `predict` for the layers `SHOWN`, measured in one network; from the table."""
     rows = _table()[nonlinearity]["residual" if residual else "plain"][f"{width}"]
     if nonlinearity in HOMOGENEOUS and not residual:
-        scale = math.log10(_factor(initializer, gain, width)) / 2  # of what a layer multiplies by
+        scale = math.log10(_factor(initializer, gain, width)) / 2  # of the factor of one layer
         powers = [layer * scale for layer in SHOWN] + [(DEPTH - layer) * scale for layer in SHOWN]
         row = rows[0]
     else:
@@ -152,9 +152,9 @@ def _factor(initializer: str, gain: float, width: int) -> float:
 
 
 def measure(factor: float, nonlinearity: str, width: int, residual: bool) -> tuple[list[float], list[float]]:
-    """As `predict`, in the layers `SHOWN`, of one network with normally distributed weights, the same each time.
+    """Measure the numbers of `predict` for the layers `SHOWN` in one network with normal weights, the same each time.
 
-    In float64, because some of these networks leave float32's range. Needs PyTorch.
+    Computes in float64, because some of these networks leave float32's range. Needs PyTorch.
     """
     import torch
 
@@ -181,7 +181,7 @@ def measure(factor: float, nonlinearity: str, width: int, residual: bool) -> tup
 
 @lru_cache(1)
 def _numbers(width: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Data, weights of all layers and the last gradient; all of std 1. Data require a gradient, hence all do."""
+    """The data, all layers' weights and the last gradient, all with a std of 1. Only the data require a gradient."""
     import torch
 
     generator = torch.Generator().manual_seed(0)
@@ -235,9 +235,9 @@ def show(panel: Panel, *, initializer: str, nonlinearity: str, width: int) -> Pi
     else:
         title = f"Outputs {fates[0]} ({changes[0]}), gradients {fates[1]} ({changes[1]})"
     finding = (
-        f"Measured, the outputs' std goes from {_said(first)} in layer 1 to {_said(points[0][-1])} in layer {DEPTH} "
-        f"(predicted: {_said(lines[0][-1])}), {plain(out ** (1 / (DEPTH - 1)))} times per layer on average. A gradient "
-        f"of std 1 there becomes {_said(back)} in layer 1 (predicted: {_said(lines[1][0])})."
+        f"The outputs' measured std goes from {_said(first)} in layer 1 to {_said(points[0][-1])} in layer {DEPTH} "
+        f"(predicted: {_said(lines[0][-1])}), × {plain(out ** (1 / (DEPTH - 1)))} per layer on average. A gradient "
+        f"with a std of 1 there has a std of {_said(back)} in layer 1 (predicted: {_said(lines[1][0])})."
     )
     return Picture(title, drawing, finding + _limits(points, lines))
 
@@ -294,14 +294,14 @@ def _fate(ratio: float) -> str:
 
 
 def _limits(points: Sequence[list[float]], lines: Sequence[list[float]]) -> str:
-    """What float32 would make of these numbers, if it can't hold them."""
+    """What would become of these numbers in float32, if it can't hold them."""
     values = [*points[0], *points[1], *lines[0], *lines[1]]
     said = " In float32 the largest would overflow." if max(values) > FLOAT32[1] else ""
     return said + (" In float32 the smallest would become 0." if min(values) < FLOAT32[0] else "")
 
 
 def _said(value: float) -> str:
-    """A number in two digits, which is as many as another network would share: "3.5e-8"."""
+    """A number with two digits, about as many as in another network would be the same: "3.5e-8"."""
     return plain(float(f"{value:.2g}")) if 1e-3 <= value < 1e5 else re.sub(r"e\+?(-?)0?", r"e\1", f"{value:.1e}")
 
 

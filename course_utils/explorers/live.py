@@ -11,8 +11,8 @@ from typing import Any
 Frames = Callable[..., dict[str, Any]]
 
 
-# The picture is the output before the widget: where the widget is alive, it would show the same twice. A widget that
-# is not (after a restart of JupyterLab, or in an export) has nothing to show.
+# The picture is the output before the widget. Where the widget is alive, this hides the picture, which would show the
+# same twice; where it isn't (after a restart of JupyterLab, or in an export), the widget shows nothing.
 _ONE_OF_BOTH = (
     ".jp-OutputArea-child:has(.course-still):has(+ .jp-OutputArea-child .course-live){display:none}"
     ".jp-OutputArea-child:has(.course-still)+.jp-OutputArea-child:has(.jupyter-widgets,.jp-RenderedText)"

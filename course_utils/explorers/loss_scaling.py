@@ -15,8 +15,8 @@ from course_utils.units import raised
 if TYPE_CHECKING:
     from torch import Tensor
 
-# A gradient is counted by its exponent and by where its significand lies, from 1 to 2: the count begins at each of
-# these. A power of two moves exponents alone, so these counts suffice to know exactly what any scaled gradient becomes.
+# Gradients are counted by their exponent and by the interval of their significand, from 1 to 2; each interval begins at
+# one of these. A power of two changes only exponents, so the counts say exactly what scaled gradients become.
 _NEXT = 2.0**-23  # from 1 to the next number in float32
 EDGES = (1.0, 1.0 + _NEXT, 1.75, 1.8125 + _NEXT, 1.875, 2 - 2**-7, 2 - 2**-8, 2 - 2**-10, 2 - 2**-11)
 Bins = Sequence[tuple[int, Sequence[int]]]  # exponent, and a count for each of EDGES
@@ -29,7 +29,7 @@ class Format:
     Attributes:
         bits: of the mantissa.
         low, high: the smallest and the largest exponent of normal numbers.
-        over: where in the highest exponent rounding makes a number too large, an index of `EDGES`.
+        over: the index in `EDGES` from which numbers with the highest exponent are rounded to one that's too large.
         largest: the largest number.
     """
 
@@ -40,7 +40,7 @@ class Format:
     largest: str
 
     def kind(self, exponent: int, place: int) -> str:
-        """What a number becomes by rounding to the nearest (of two equally near, the even one); one of `KINDS`."""
+        """What a number becomes by rounding to nearest, ties to even; one of `KINDS`."""
         if exponent > self.high or (exponent == self.high and place >= self.over):
             return "too large"
         if exponent >= self.low or (exponent == self.low - 1 and place >= EDGES.index(2 - 2**-self.bits)):
@@ -58,7 +58,7 @@ FORMATS = {
 }
 KINDS = {"zero": "become 0", "subnormal": "subnormal", "normal": "normal", "too large": "too large"}
 _LOOKS = {"zero": "none edged", "subnormal": "data soft edged", "normal": "data edged", "too large": "highlight edged"}
-_LIMITS = {"too large": 0.0, "zero": 0.01, "subnormal": 0.01}  # shares that do no harm
+_LIMITS = {"too large": 0.0, "zero": 0.01, "subnormal": 0.01}  # fractions that do no harm
 _PATTERNS = {"zero": "2 2", "too large": "6 2"}  # of their edges
 SCALES = list(range(-8, 41))
 _LEFT, _RIGHT = -52, 24  # exponents on the axis
@@ -71,11 +71,11 @@ def explore(
 
     Args:
         gradients: numbers of any shape, taken as float32; zeros and non-finite numbers are left out. Or `counts` of
-            them. By default a made-up bell.
+            them. By default, made-up gradients with a bell-shaped histogram.
         exponent: the initial scale's exponent, one of `SCALES`.
         form: a key of `FORMATS`.
-        cut: whether conversion to E4M3, which has no infinity, cuts what is too large to its largest number; otherwise
-            it becomes NaN. None asks PyTorch, whose releases differ, if the gradients are its tensor.
+        cut: whether conversion to E4M3, which has no infinity, replaces larger numbers by its largest one; otherwise
+            they become NaN. None does as the installed PyTorch does (releases differ) if the gradients are a tensor.
 
     Raises:
         ValueError: no gradient is finite and nonzero.
@@ -96,7 +96,7 @@ def explore(
 
 
 def counts(gradients: Tensor) -> list[tuple[int, list[int]]]:
-    """How many of the finite numbers except 0 have each exponent and lie between which `EDGES`."""
+    """The finite nonzero numbers, counted by exponent and by the interval between `EDGES`."""
     import torch
 
     flat = gradients.detach().cpu().float().flatten().abs()
@@ -127,7 +127,7 @@ def by_kind(gradients: Bins, form: str, scale: int) -> dict[int, dict[str, int]]
 
 
 def shares(gradients: Bins, form: str, scale: int) -> dict[str, float]:
-    """The shares of the gradients that become zero, subnormal, normal and too large."""
+    """The fractions of the gradients that become zero, subnormal, normal and too large."""
     bins, total = by_kind(gradients, form, scale), sum(sum(row) for _, row in gradients)
     return {kind: sum(kinds[kind] for kinds in bins.values()) / total for kind in KINDS}
 
@@ -183,10 +183,10 @@ def show(panel: Panel, *, gradients: Bins, exponent: int, form: str, cut: bool) 
     said = {kind: _percent(each) for kind, each in share.items()}
     worst = next((kind for kind in ("too large", "zero", "subnormal") if share[kind] > _LIMITS[kind]), "normal")
     words = {"too large": "are too large for", "zero": "become 0 in", "subnormal": "are subnormal in"}
-    title = f"Times {_two(scale)}, {_short(share[worst])} of the gradients {words.get(worst, 'are normal in')} {chosen}"
+    title = f"At {_two(scale)}, {_short(share[worst])} of the gradients {words.get(worst, 'are normal in')} {chosen}"
     end = "become infinite"
     if chosen == "float8, E4M3":
-        end = f"are cut to {FORMATS[chosen].largest}" if cut else "become NaN"
+        end = f"become {FORMATS[chosen].largest}" if cut else "become NaN"
     finding = (
         f"Of the gradients times {_two(scale)}, {said['zero']} become 0 in {chosen}, {said['subnormal']} are "
         f"subnormal, {said['too large']} {end} and {said['normal']} are normal. "
@@ -222,7 +222,7 @@ def _frame(drawing: Drawing, x: Axis, y: Axis, name: str, narrow: bool) -> None:
 
 
 def _legend(drawing: Drawing, share: dict[str, float], narrow: bool) -> None:
-    """The looks of the four kinds, each with its share, at fixed places."""
+    """A legend of the four kinds, with the fraction of each, at fixed places."""
     for place, (kind, words) in enumerate(KINDS.items()):
         left, top = (44 + 176 * place, 4) if not narrow else (4 + 188 * (place % 2), 4 + 18 * (place // 2))
         drawing.rect(left, top, 12, 12, _LOOKS[kind], behind=True, pattern=_PATTERNS.get(kind, ""))
@@ -230,7 +230,7 @@ def _legend(drawing: Drawing, share: dict[str, float], narrow: bool) -> None:
 
 
 def _label(drawing: Drawing, x: Axis, place: float, top: float, text: str, look: str, *, bold: bool = False) -> None:
-    """Text above a place, moved in where it would stick out."""
+    """Text above a place, moved inward if it would stick out."""
     half = wide(text) / 2
     place = min(max(place, x.start + half), x.end - half)
     drawing.rect(place - half - 2, top - 11, 2 * half + 4, 14, "paper", key=f"under {text.split()[0]}")
@@ -251,18 +251,18 @@ def _outline(gradients: Bins, x: Axis, y: Axis, total: int) -> list[tuple[float,
 
 def _verdict(share: dict[str, float], *, cut: bool) -> str:
     if share["too large"] and cut:
-        return "Too large: what is cut is wrong, and nothing says so."
+        return "Too large: the clipped gradients are wrong, and nothing warns you."
     if share["too large"]:
-        return "Too large: a single number that isn't finite means that this step has to be skipped."
+        return "Too large: a single non-finite gradient means that this step has to be skipped."
     if share["zero"] > _LIMITS["zero"]:
-        return "Too small: what became 0 is lost to the step."
+        return "Too small: gradients that became 0 contribute nothing to the step."
     if share["subnormal"] > _LIMITS["subnormal"]:
-        return "Hardly any is lost, but the subnormal ones have fewer digits: a larger scale is better."
-    return "A good scale: nearly all keep all their digits, and none overflows."
+        return "Hardly any gradients are lost, but subnormal ones have fewer digits: a larger scale is better."
+    return "A good scale: nearly all gradients keep all their digits, and none overflow."
 
 
 def _percent(share: float) -> str:
-    """A share in percent, never rounded to 0% or 100%."""
+    """A fraction in percent, never rounded to 0% or 100%."""
     if share in (0.0, 1.0):
         return f"{share:.0%}"
     if share < 0.001 or share > 0.999:

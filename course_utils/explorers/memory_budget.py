@@ -170,7 +170,7 @@ def _picture(panel: Panel, now: Mapping[str, Any], before: Mapping[str, Any] | N
     finding = (
         f"{_named(now['model'])} needs {readable(total, 'B')} per card, and {now['card']} has "
         f"{readable(memory, 'B')}. The largest part is {largest} ({kinds[largest] / total:.0%}); "
-        f"of the activations, it's {_PARTS[source]} ({parts[source] / kinds['activations']:.0%})."
+        f"the largest part of the activations is {_PARTS[source]} ({parts[source] / kinds['activations']:.0%})."
     )
     if before:
         finding += f" {_compared(now, before, total - old_total)}"
@@ -178,11 +178,11 @@ def _picture(panel: Panel, now: Mapping[str, Any], before: Mapping[str, Any] | N
 
 
 _PARTS = {
-    "layers": "what the layers keep",
+    "layers": "what the layers save",
     "attention weights": "the attention weights",
     "statistics of norms": "the norms' statistics",
     "last norm and head": "the input of the last norm and of the output layer",
-    "loss": "what the loss keeps",
+    "loss": "what the loss saves",
     "one layer again": "the layer that is recomputed",
 }
 
@@ -208,7 +208,7 @@ def _row(
             else:
                 drawing.rect(place, y, x(end) - place, high, "none edged", key=f"{label} {kind} pinned", pattern="3 2")
             start = end
-        if total > x.high:  # the bar goes on: a gap, and a head
+        if total > x.high:  # the bar continues: a gap, and an arrowhead
             middle = y + high / 2
             gap = [(x.end - 15, y + high + 2), (x.end - 9, y - 2), (x.end - 5, y - 2), (x.end - 11, y + high + 2)]
             drawing.area(gap, "paper", key=f"{label} gap {which}")

@@ -42,7 +42,7 @@ def best_ratio(budget: float) -> float:
 
 
 def enough(budget: float, ratio: float) -> float:
-    """The share of the budget that reaches the same loss at the best ratio.
+    """The fraction of the budget that reaches the same loss at the best ratio.
 
     There the loss less E falls as budget^(−αβ / (α + β)).
     """
@@ -81,7 +81,7 @@ def show(panel: Panel, *, budget: float, ratio: float) -> Picture:
         drawing, x, y, xlabel="tokens for each parameter", ylabel="",
         xwords=power, ywords="{:.0%}".format,
     )  # fmt: skip
-    drawing.text(4, 12, "share of the FLOPs that would do for the same loss", behind=True)  # above the handle
+    drawing.text(4, 12, "fraction of the FLOPs for the same loss", behind=True)  # above the handle
     grid = [x.value(left + (right - left) * i / 80) for i in range(81)]
     drawing.line([(x(r), y(enough(budget, r))) for r in grid], "compute", width=3, key="share")
     drawing.line([(x(best), y.end), (x(best), y.start)], "context", dashes="3 4", key="best")
@@ -95,10 +95,10 @@ def show(panel: Panel, *, budget: float, ratio: float) -> Picture:
     finding = (
         f"For {readable(budget, 'FLOPs')} the fit predicts a loss of {loss(parameters, tokens):.3f} here and "
         f"{loss(*divided(budget, best)):.3f} at best, with {_words(float(f'{best:.2g}'))} tokens for each parameter; "
-        f"there, {_percent(here)} of the budget would give the loss that you have here."
+        f"with that ratio, {_percent(here)} of the budget would reach the loss that you have here."
     )
     if ratio > 2 * best:
-        finding += " What was lost in training may come back: a smaller model is cheaper to serve."
+        finding += " Serving may repay the waste, because a smaller model is cheaper to serve."
     return Picture(title, drawing, finding)
 
 

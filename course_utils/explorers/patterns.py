@@ -88,7 +88,7 @@ def _side(text: str, operation: str, numbers: Iterator[int], *, left: bool) -> l
             continue
         name = _named(word, operation, numbers)
         if name and name in seen and not (operation == "einsum" and left and name != "…"):
-            raise _Wrong(f"{word} stands there twice on one side: a name is one loop, so use two names")
+            raise _Wrong(f"{word} appears twice on one side: each name is one loop, so use two names")
         seen.add(name)
         if group is None:
             dims.append([name] if name else [])
@@ -108,7 +108,7 @@ def _named(word: str, operation: str, numbers: Iterator[int]) -> str:
             return f"{int(word)}#{next(numbers)}"
         if int(word) == 1:
             return ""
-        raise _Wrong(f"{word} is no size of a dimension: write a name")
+        raise _Wrong(f"{word} can't be the size of a dimension: write a name")
     if not word.isidentifier() or (word.strip("_") != word and (operation, word) != ("einsum", "_")):
         raise _Wrong(f"“{word[:20]}” isn't a name: use letters, such as b t d")
     return word
@@ -160,7 +160,7 @@ def moves(operation: str, pattern: str, shapes: list[tuple[int, ...]], given: di
     """What einops does with tensors of these shapes.
 
     Raises:
-        Impossible: it refuses, or there's too much to draw.
+        Impossible: einops refuses, or there's too much to draw.
     """
     written, right = sides(operation, pattern)
     if len(written) != len(shapes):
@@ -250,7 +250,7 @@ def _sources(
         strides.append(found)
 
     def places(names: list[str]) -> list[tuple[int, ...]]:
-        """For each combination of their values, how far into every argument it leads."""
+        """For each combination of their values, the offset into every argument."""
         found = [(0,) * len(strides)]
         for name in names:
             steps = [stride.get(name, 0) for stride in strides]
@@ -323,7 +323,7 @@ def show(panel: Panel, *, example: str) -> Picture:
 
 
 def _telling(found: Moves) -> str:
-    """The name whose elements it's good to follow: the first of a group, or the last one that stays."""
+    """The name to follow at first: the first of a group, or the last one that stays."""
     dims = [*itertools.chain(*found.inputs), *found.output]
     groups = [group[0] for group in dims if len(group) > 1]
     stay = [name for group in found.output for name in group]

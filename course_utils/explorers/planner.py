@@ -70,13 +70,13 @@ def _train(panel: Panel, model: Transformer, name: str, card: str) -> Plan:
     expert = _count(panel, "expert", "1", "expert") if model.experts else 1
     panel.row()
     batch = _count(panel, "batch", "1", "sequences")
-    context = _count(panel, "context", "8192", "of tokens")
+    context = _count(panel, "context", "8192", "tokens in each")
     accumulation = _count(panel, "accumulation", "1", "accumulated")
     recompute = panel.switch("recompute", True, label="recompute each layer")
     panel.row()
     recipe = panel.choice("recipe", tuple(RECIPES), "bfloat16, float32 master copy", label="numbers")
     optimizer = panel.choice("optimizer", tuple(OPTIMIZERS), "AdamW")
-    tokens = _amount(panel, "tokens", "15T", "tokens in all")
+    tokens = _amount(panel, "tokens", "15T", "tokens to train on")
     mfu = _amount(panel, "mfu", "0.41", "MFU")
     step = Step(
         batch, context, recipe, optimizer, cards, zero, recompute, tensor=tensor, pipeline=pipeline, expert=expert,
@@ -109,7 +109,7 @@ def _amount(panel: Panel, name: str, default: str, label: str) -> float:
 def _count(panel: Panel, name: str, default: str, label: str) -> int:
     found = _amount(panel, name, default, label)
     if not found.is_integer() or not 1 <= found <= 1e9:
-        raise Impossible(f"{label}: a whole number from 1 on is needed, such as 8 or 4k", name)
+        raise Impossible(f"{label}: expected an integer of at least 1, such as 8 or 4k", name)
     return int(found)
 
 

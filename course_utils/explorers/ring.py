@@ -33,7 +33,7 @@ def explore(
         size: the vector's initial size in bytes, one of `SIZES`.
         link: the initial link, a key of `LINKS`.
         latency: the initial seconds that a message takes besides its bytes, one of `LATENCIES`.
-        after: how many rounds are over at first.
+        after: the initial number of finished rounds.
     """
     arguments: dict[str, Any] = {"ranks": ranks, "size": size, "link": link, "latency": latency, "after": after}
     return Explorer("ring", partial(show, **arguments), arguments)
@@ -60,7 +60,7 @@ def summed(ranks: int, rounds: int) -> list[list[int]]:
 
 
 def show(panel: Panel, *, ranks: int, size: float, link: str, latency: float, after: int) -> Picture:
-    """The ring after some rounds, with what was sent in the last one, and in its middle what all of them took."""
+    """The ring after some rounds, the last round's messages, and in the middle the bytes and time of all rounds."""
     ranks = panel.slider("ranks", RANKS, ranks)
     rounds = 2 * (ranks - 1)
     done = panel.slider("round", range(rounds + 1), after, play=900)
@@ -96,9 +96,9 @@ def show(panel: Panel, *, ranks: int, size: float, link: str, latency: float, af
             f"a sum over {done + 1} of the {ranks} ranks."
         )
     elif done == ranks - 1:
-        finding = "The reduce-scatter is over: each rank has one piece of the complete sum, a different one each."
+        finding = "The reduce-scatter is over: each rank has a different piece of the complete sum."
     elif done < rounds:
-        finding = f"Each rank sent a complete piece of {piece} to the next rank: each has {more} of the {ranks} by now."
+        finding = f"Each rank sent a complete piece of {piece} to the next rank: each now has {more} of the {ranks}."
     else:
         finding = f"Each rank has the whole sum, and has sent {whole / size:.3g} times the vector's bytes."
     share = f", {latency * rounds / seconds:.0%} of it latency" if latency else ""
@@ -121,7 +121,7 @@ def _ring(drawing: Drawing, narrow: bool, ranks: int, done: int) -> None:
     sent = sends(ranks, done) if done else []
     for rank, piece in enumerate(sent):
         ends = places[rank], places[(rank + 1) % ranks]
-        arc = [place(rank + step / 40) for step in range(1, 40)]  # what of it is outside of both boxes is drawn
+        arc = [place(rank + step / 40) for step in range(1, 40)]  # only the part outside both boxes is drawn
         arc = [(x, y) for x, y in arc if all(abs(x - at) > broad or abs(y - of) > high for at, of in ends)]
         drawing.line([*arc[:-1:2], arc[-1]], "highlight", width=2, arrow=True)
         x, y = arc[len(arc) // 2]

@@ -69,7 +69,7 @@ def show(
     )
     y = Axis(10.0 ** math.floor(math.log10(least)), 1e16, height - 44, 22, log=True)
     if place:
-        # k and n stay: the intensity that the hand asks for says how large m has to be.
+        # k and n stay as they are: m follows from the intensity to which the point was dragged.
         sizes[0] = _rows(x.value(place[0]), sizes[1], sizes[2], dtype_bytes(dtype))
         panel.put("m", f"{sizes[0]:,}")
     rows, inner, columns = sizes
@@ -111,7 +111,7 @@ def show(
         x(intensity), y(rate), sets="point", within=(left, 0, right, height), label="drag along the roof: m follows"
     )
 
-    promised = chosen in ACCELERATORS  # what is promised of a card of your own is not known here
+    promised = chosen in ACCELERATORS  # your own card's promised peak isn't known here
     flat = "the peak" if promised else "the roof"
     bound = intensity < ridge
     share = f"{rate / peak:.2g}" if rate < 0.01 * peak else f"{rate / peak:.0%}"

@@ -95,7 +95,7 @@ def show(panel: Panel, *, model: str, card: str, cards: int) -> Picture:
     if not fitting:
         title = f"{model} fits at no stage: at best {readable(totals[3], 'B')} on {of_cards}"
     else:
-        how = {0: "without ZeRO", 3: "only with ZeRO 3"}.get(fitting[0], f"from ZeRO {fitting[0]} on")
+        how = {0: "without ZeRO", 3: "only with ZeRO 3"}.get(fitting[0], f"with ZeRO {fitting[0]} or higher")
         title = f"{model} fits {how}: {readable(totals[fitting[0]], 'B')} on {of_cards}"
     gradients, parameters = stages[0]["gradients"], stages[0]["parameters"]
     each = f": {cards:,} cards hold {readable(totals[3], 'B')} each" if cards > 1 else ""

@@ -10,7 +10,7 @@ from course_utils.explorers.drawing import Drawing, wide
 from course_utils.explorers.explorer import Explorer, Impossible, Panel, Picture
 
 SLOTS, BYTES = 12, 4  # float32, each holding its own number
-MOST = 18  # elements: as many rows has the path
+MOST = 18  # elements, one in each row of the path
 FREE = "your own sizes and strides"
 View = tuple[tuple[int, ...], tuple[int, ...], int]
 # What they make of x, float32[3, 4]: shape, strides, offset.
@@ -42,7 +42,7 @@ def explore(operation: str = "x.T") -> Explorer:
 
 
 def show(panel: Panel, *, operation: str) -> Picture:
-    """The view as a grid, the storage, and the path through it as far as it was read."""
+    """The view as a grid, the storage, and the path through it up to the last element read."""
     chosen = panel.choice("operation", [*OPERATIONS, FREE], operation)
     base = panel.memory("base", operation)  # the operation that sizes and strides of your own began with
     base = chosen if chosen != FREE else base if base in OPERATIONS else operation

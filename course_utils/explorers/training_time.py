@@ -53,7 +53,7 @@ def explore(
 
 
 def show(panel: Panel, *, parameters: float, tokens: float, cards: int, card: str, mfu: float) -> Picture:
-    """Left, days against cards; right, GPU-hours, which the number of cards leaves where they are."""
+    """Left, days against cards; right, GPU-hours, which don't depend on the number of cards."""
     run = panel.choice("run", [OWN, *RUNS], OWN, label="model")
     chosen = panel.choice("card", CARDS, card)
     panel.row()
@@ -94,12 +94,12 @@ def show(panel: Panel, *, parameters: float, tokens: float, cards: int, card: st
     finding += f", and {duration(days)} if {count:,} share them." if count > 1 else f", and {duration(days)} on one."
     if taken:
         times = f"{plain(taken.value / hours)} times that"
-        finding += f" Published are {counted(taken.value)} ({taken.note}): {times}."
+        finding += f" The published figure is {counted(taken.value)} ({taken.note}): {times}."
     return Picture(title, drawing, finding)
 
 
 def _days(drawing: Drawing, x: Axis, y: Axis, hours: float, cards: int, published: float) -> None:
-    """Days by number of cards: a straight line down, on which the number of cards moves the point."""
+    """Days by number of cards: a straight line down, along which the number of cards moves the point."""
     for count in COUNTS[::4]:
         drawing.line([(x(count), y.start), (x(count), y.end)], "grid", width=1, behind=True)
         drawing.text(x(count), y.start + 16, f"{count:,}", anchor="middle", size=11, behind=True)

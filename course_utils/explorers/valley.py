@@ -176,15 +176,15 @@ def show(panel: Panel, *, optimizer: str, rate: float, ratio: int, turn: int) ->
     finding = f"The loss went from {plain(losses[0])} to {plain(losses[-1])} in {len(path) - 1} steps. "
     if name == "SGD":
         finding += (
-            f"SGD converges only at rates below 2 / {ratio} = {plain(limit)}, which the steep direction decides; along "
-            f"the valley each step then leaves {plain(abs(1 - rate))} of the distance."
+            f"SGD converges only at rates below 2 / {ratio} = {plain(limit)}, a limit set by the steep direction; "
+            f"along the valley, each step leaves {plain(abs(1 - rate))} of the distance."
         )
     elif name == "SGD with momentum":
-        finding += "Momentum adds up what the steps have in common, which is the way along the valley."
+        finding += "Momentum adds up what the steps have in common: their component along the valley."
     else:
         finding += (
             f"{name} divides each coordinate by the size of its own gradients: steep and flat coordinates move alike, "
             f"{'as long as' if turn in (0, 90) else 'but here the valley is turned, and'} the valley "
-            f"{'runs along an axis' if turn in (0, 90) else 'is along no coordinate'}."
+            f"{'runs along an axis' if turn in (0, 90) else 'follows neither axis'}."
         )
     return Picture(title, drawing, finding)

@@ -30,7 +30,7 @@ def held(model: Transformer | Traced, step: Step) -> int:
 
 
 def advice(model: Transformer | Traced, step: Step, limit: int) -> Iterator[str]:
-    """What would make it fit: single changes that are enough alone, otherwise several together; and a larger card."""
+    """What would make it fit: single changes that suffice, otherwise several together; and a larger card."""
 
     def says(what: str, changed: Step) -> str | None:
         size = held(model, changed)
@@ -106,19 +106,19 @@ def warnings(
     if item == "token" and items > most.value:
         yield (
             f"{counted(items)} tokens in a step; the most in the table of facts is DeepSeek-V3's "
-            f"{counted(most.value)}. Beyond a critical batch, more tokens in a step save no steps: use fewer groups, a "
-            "smaller batch, or tensor and pipeline parallelism."
+            f"{counted(most.value)}. Beyond a critical batch size, more tokens in a step hardly save steps: use fewer "
+            "groups, a smaller batch, or tensor and pipeline parallelism."
         )
     if steps < 1000:
-        yield f"only {counted(steps)} steps: few optimizers get far with so few updates."
+        yield f"only {counted(steps)} steps: few optimizers get far in so few updates."
     if mfu > best.value:
         yield f"an MFU of {mfu:.2g} is above the best in the table of facts, {best.value:.2g} ({best.source})."
     if unknown:
         yield f"communication isn't counted: {unknown}."
     fast = card.links[0].cards if card.links else None
     if fast is not None and step.tensor > fast:
-        yield f"tensor parallelism over {step.tensor} cards leaves {card.links[0].name}, which connects {fast}."
+        yield f"tensor parallelism over {step.tensor} cards goes beyond {card.links[0].name}, which connects {fast}."
     if bubble(step) > 0.2:
-        yield f"the pipeline's stages stand idle for {bubble(step):.0%} of a step: accumulate over more batches."
+        yield f"the pipeline's stages are idle for {bubble(step):.0%} of a step: accumulate over more batches."
     if card.peak.get("bfloat16") is None and "float16" in card.peak and "bfloat16" in step.recipe:
         yield f"{card.name} has no bfloat16; this plan uses float16, which needs loss scaling (lecture 10)."

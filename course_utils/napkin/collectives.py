@@ -40,7 +40,7 @@ def sent(what: Collective, nbytes: float, ranks: int) -> float:
     Args:
         what: the collective.
         nbytes: bytes of the whole buffer, as each rank has it before (all_reduce, reduce_scatter, all_to_all,
-            broadcast, send) or after (all_gather) the collective; not a rank's share of it.
+            broadcast, send) or after (all_gather) the collective; not one rank's part of it.
         ranks: the number of ranks that take part.
 
     Source: `RING`.

@@ -57,7 +57,7 @@ def kv_cache(model: Transformer, context: int, batch: int = 1, number: float = 2
 
 
 def sharing_cache(model: Transformer, cards: int) -> int:
-    """How many of ``cards`` divide a cache among them: no more than there are key-value heads.
+    """How many of ``cards`` divide a cache among themselves: no more than there are key-value heads.
 
     Latent attention's cache serves all heads, so each card has a copy. (Servers therefore often give each card
     its own sequences in attention; that isn't modeled here.)
@@ -139,7 +139,7 @@ def prefill_seconds(
     """
     positive(tokens=tokens, batch=batch, mfu=mfu, number=number, cards=cards)
     if mfu > 1:
-        raise ValueError(f"mfu is {mfu}: give it as a share of the peak, such as 0.5")
+        raise ValueError(f"mfu is {mfu}: give it as a fraction of the peak, such as 0.5")
     work = batch * prefill_flops(model, tokens, attention=attention)
     computing = work / (cards * _peak(card, number) * mfu)
     reading = weights_read(model, batch * tokens, number) / (cards * Sourced(card.bandwidth, *card.sources))
@@ -234,7 +234,7 @@ class Serving:
 
 
 def held(model: Transformer, serving: Serving) -> dict[str, int]:
-    """Bytes that one card holds at the end of the output: its share of weights and cache."""
+    """Bytes that one card holds at the end of the output: its part of weights and cache."""
     weights = model.parameters * FORMATS[serving.weights] / serving.cards
     cache = kv_cache(model, serving.prompt + serving.output, serving.batch, FORMATS[serving.cache])
     return {"weights": math.ceil(weights), "KV cache": math.ceil(cache / sharing_cache(model, serving.cards))}

@@ -95,7 +95,7 @@ class Plan:
 
     @property
     def fits(self) -> bool | None:
-        """Whether a card's share fits in its memory; None if that is unknown."""
+        """Whether what a card holds fits in its memory; None if that's unknown."""
         return None if self.limit is None or self.held is None else self.held <= self.limit
 
     @property
@@ -109,7 +109,7 @@ class Plan:
         limit, spare = readable(self.limit, "B"), self.limit - self.held
         if spare >= 0:
             return f"It fits: {held} of {limit}, {readable(spare, 'B')} left."
-        return f"It does not fit: {held} for {limit}, {readable(-spare, 'B')} too much."
+        return f"It does not fit: {held}, {readable(-spare, 'B')} more than the card's {limit}."
 
     def __getitem__(self, key: tuple[str, str]) -> float:
         """The value of a line, by its group and what it counts: ``plan["time", "training"]``.

@@ -102,7 +102,7 @@ def plan(
         *_beside(model, step, tokens, steps),
         *(_activations(model, step) if isinstance(model, Transformer) else ()),
         *kinds,
-        Line(_BYTES, "in all", held, "B", "the sum; a peak may be higher or lower", "lecture 08"),
+        Line(_BYTES, "in all", held, "B", "the sum; the actual peak may be higher or lower", "lecture 08"),
         *peaks,
         Line("time", "MFU", share, "share", *mfu_from),
         *_schedule(model, step, times, steps, share),

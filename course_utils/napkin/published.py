@@ -384,14 +384,14 @@ _INTRODUCTION = (
     """Made by `course published` from `course_utils/napkin/published.py`; `tests/unit/test_published.py` holds every
     row to its tolerance, and this page to its rows.""",
     """There are {every} numbers: {free} rows are free and {fitted} are fitted. *Free* means that nothing was chosen to
-    make the row agree. {alone} rows need only a shape, a run's settings and data sheets; the others start from
-    something that was measured in the same run, and say what. A tolerance of 0 means equal in every digit; most of the
-    others are what the source's rounding leaves open. A lower or upper bound has to lie on its side of the number, and
-    its tolerance says how far away it may be.""",
+    make the row agree. {alone} rows need only a shape, a run's settings and data sheets; the others use a measurement
+    from the same run, and name it. A tolerance of 0 means equal in every digit; most of the
+    others cover the rounding in the source. A lower or upper bound has to be on its side of the number, and its
+    tolerance says how far away it may be.""",
     """Two tables are left out because they count differently: Megatron's hardware utilization (its formula adds all of
     attention's FLOPs once more for selective recomputation, the planner a third of them, which makes 1 to 3%), and the
-    training FLOPs per token in DeepSeek's paper on hardware, which none of the planner's ways to count gives for all of
-    its four models.""",
+    training FLOPs per token in DeepSeek's paper on hardware, which no single way to count them reproduces for all four
+    of its models.""",
 )
 _COLUMNS = (
     "what",

@@ -53,7 +53,7 @@ def serve(
         name: the model's name, for the title.
 
     Raises:
-        ValueError: the card isn't in the table or has no link to so many others, or a number is impossible.
+        ValueError: the card isn't in the table, no link connects so many of them, or a number is impossible.
     """
     accelerator = find_card(card) if isinstance(card, str) else card
     if model.heads % serving.cards:

@@ -240,7 +240,7 @@ class Transformer:
 
     @property
     def in_matrices(self) -> int:
-        """The number of weights in matrices of layers, which Muon trains; it isn't for embeddings, head or vectors."""
+        """The number of weights in the layers' matrices, which Muon trains; not embeddings, head or vectors."""
         found = self.layers * size(self.attention) + (self.layers - self.moe_layers) * size(self.block(self.hidden))
         if self.experts:
             each = size(self.block(self.experts.width))

@@ -24,7 +24,7 @@ from course_utils.units import plain, readable
 
 
 def positive(value: float, what: str) -> float:
-    """Return ``value`` as a float, or say what is wrong with it: these are divided by, or go on a log axis."""
+    """Return ``value`` as a float. Raise an error if it can't be a divisor or be drawn on a logarithmic axis."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -39,7 +39,7 @@ def ratio(value: float) -> str:
 
 
 def chart(width: float, height: float, title: str, *, left: float, right: float) -> tuple[Figure, Axes]:
-    """A figure of one axes with fixed margins in inches, so that label placement knows the final positions."""
+    """A figure with one axes and fixed margins in inches, so that positions are final before labels are placed."""
     fig = Figure(figsize=(width, height))
     lines = wrap_title(title, width)
     add_title(fig, lines)
@@ -58,9 +58,9 @@ def add_title(fig: Figure, lines: Sequence[str]) -> None:
 
 
 def mark(ax: Axes, x: float, y: float, marker: str, *, measured: bool, gid: str, color: str = "") -> None:
-    """A filled mark for a measurement, a larger hollow one for a prediction, so that both show where they coincide.
+    """A filled mark for a measurement, a larger hollow one for a prediction, so that both are visible where they meet.
 
-    ``color`` replaces the usual one of its kind.
+    ``color`` replaces the usual color of its kind.
     """
     ax.plot(
         [x],
@@ -86,9 +86,9 @@ def legend(
     names: tuple[str, str] = ("measured", "predicted"),
     colors: Mapping[str, str] = {},
 ) -> None:
-    """What filled and hollow marks mean, at the lower right, with each marker that they have.
+    """A legend at the lower right: what filled and hollow marks mean, with every marker in use.
 
-    ``colors`` are those of filled markers that haven't the usual one.
+    ``colors`` has the color of each filled marker that doesn't have the usual one.
     """
     filled: dict[str, Any] = {"markerfacecolor": MEASURED, "markeredgecolor": INK}
     hollow: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": PREDICTED, "markeredgewidth": 2}
@@ -121,12 +121,12 @@ def legend(
 
 
 def note(ax: Axes, text: str, xy: tuple[float, float], offset: tuple[float, float], **look: Any) -> Annotation:
-    """A text that lies ``offset`` points from ``xy``."""
+    """Write text ``offset`` points from ``xy``."""
     return ax.annotate(text, xy, xytext=offset, textcoords="offset points", **{"size": 9, **look})
 
 
 def text_renderer(fig: Figure) -> Any:
-    """Something that measures text before the figure is drawn."""
+    """A renderer, which can measure text before the figure is drawn."""
     return FigureCanvasAgg(fig).get_renderer()  # type: ignore[no-untyped-call]
 
 
@@ -139,7 +139,7 @@ def place_labels(
 ) -> None:
     """Write each label beside its mark, where it covers no mark, no other label and nothing in ``avoid`` (pixels).
 
-    Tries places ever further out; a label that is not next to its mark gets a thin line to it.
+    Tries places farther and farther out; a label that isn't next to its mark gets a thin line to it.
     """
     fig = ax.figure
     renderer, per_point = text_renderer(fig.get_figure(root=True)), fig.dpi / 72
@@ -174,7 +174,7 @@ def place_labels(
 
 
 def label_ends(ax: Axes, ends: Mapping[str, tuple[float, float]]) -> None:
-    """Write each curve's name to the right of its last point, pushed apart where ends lie close together."""
+    """Write each curve's name to the right of its last point; names whose points are close are pushed apart."""
     per_point = ax.figure.dpi / 72
     order = sorted(ends, key=lambda label: ends[label][1])
     marks = [ax.transData.transform(ends[label])[1] / per_point for label in order]
@@ -190,7 +190,7 @@ def label_ends(ax: Axes, ends: Mapping[str, tuple[float, float]]) -> None:
 
 
 def log_ticks(axis: Axis, low: float, high: float, unit: str, most: int) -> None:
-    """At most ``most`` ticks on a log axis: 1-2-5 where there is room for them (1 to 9 if few), else powers of ten."""
+    """At most ``most`` ticks on a log axis: 1, 2, 5, 10, … if they fit (1 to 9 if few), otherwise powers of ten."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks = [m * 10.0**k for k in decades for m in (1, 2, 5) if low <= m * 10.0**k <= high]
     if len(ticks) < 3:

@@ -59,7 +59,7 @@ def curves(
     if not x or not drawn:
         raise ValueError("nothing to draw: give at least one x and one curve")
     if any(b <= a for a, b in itertools.pairwise(x)):
-        raise ValueError(f"x must rise, got {list(x)}: sort the points")
+        raise ValueError(f"x must be ascending, got {list(x)}: sort the points")
     for value in x:
         positive(value, "an x")
     for label, _, values in drawn:
@@ -69,7 +69,7 @@ def curves(
             if shares and value == 0:
                 continue
             if positive(value, f"a value of {label!r}") > 1 and shares:
-                raise ValueError(f"a value of {label!r} is {value}: a share lies between 0 and 1")
+                raise ValueError(f"a value of {label!r} is {value}: expected a fraction from 0 to 1")
     markers = dict(zip(dict.fromkeys(label for label, _, _ in drawn), itertools.cycle(MARKERS)))
     low, high = (f(v for _, _, values in drawn for v in values) for f in (min, max))
     with styled():
@@ -124,11 +124,11 @@ def predicted_vs_measured(
         title = (
             f"Every prediction is within a factor of {math.ceil(factor * 10) / 10:.1f} of the measurement"
             if factor < 2
-            else f"Furthest off: {worst}, by a factor of {plain(factor)}"
+            else f"Farthest off: {worst}, by a factor of {plain(factor)}"
         )
     units = list(dict.fromkeys(unit for *_, unit in rows))
     panels = [[row for row in rows if row[3] == unit] for unit in units]
-    # Labels of many rows get room to stand on one line; the marks, of 12 points, set how close lines can come.
+    # With many rows, labels have room for one line each; the 12-point marks limit how close rows can be.
     wrap, left, least, lead = (26, 2.15, 0.36, 0.12) if len(rows) <= 20 else (42, 3.25, 0.19, 0.02)
     names = {row[0]: textwrap.wrap(row[0], wrap) or [""] for row in rows}
     row_height = [[max(least, lead + 0.17 * len(names[row[0]])) for row in panel] for panel in panels]
@@ -137,7 +137,7 @@ def predicted_vs_measured(
     title_lines = wrap_title(title, width)
     head = 0.2 + 0.24 * len(title_lines) + 0.36
     height = head + sum(sum(h) + axis_room for h in row_height) + 0.2
-    edges = (1.15, 2.15, 3.2)  # of the columns, on their right, from the axes'
+    edges = (1.15, 2.15, 3.2)  # the columns' right edges, in inches from the axes'
 
     with styled():
         fig = Figure(figsize=(width, height))

@@ -99,7 +99,7 @@ def distributions(rows: Mapping[str, Mapping[str, Tensor]], *, reach: float, tit
     """Draw histograms in a grid, all over the same range: a row for each kind of number, a column for each place.
 
     Each panel is scaled to its own height, so that shapes can be compared, and says how large the numbers are. Numbers
-    outside the range aren't drawn; if they're more than 1%, the panel says so and is drawn lower.
+    outside the range aren't drawn; if they're more than 1%, the panel says how many, and its bars are lower.
 
     Args:
         rows: For each row's label its panels, ``{"layer 1": numbers, …}``; the same columns in every row.

@@ -74,7 +74,7 @@ def gap_curves(gaps: Mapping[str, Mapping[int, float]], *, reach: int, title: st
             ends = [p for p in (powers[0], powers[-1]) if abs(p) < reach] or [3 * reach // 4]
             marked = [2.0**p for p in ends]
             ax.plot(marked, [curve[p] for p in ends], marker, color=DATA, markeredgecolor=INK, gid=name)
-            # A curve rises to the right: left of the mark where it begins there is room, and above a mark farther on.
+            # Curves rise to the right, so there is room to the left of a curve's first mark and above its last one.
             place = (-9, 0) if ends[0] == powers[0] else (-5, 7)
             look = {"ha": "right", "va": "center" if ends[0] == powers[0] else "bottom"}
             note(ax, name, (marked[0], curve[ends[0]]), place, weight="bold", **look)

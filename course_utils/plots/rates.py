@@ -165,7 +165,7 @@ def mfu_curve(
     if not sizes or not rates_by_dtype:
         raise ValueError("nothing to draw: give at least one size and one dtype")
     if any(b <= a for a, b in itertools.pairwise(sizes)):
-        raise ValueError(f"sizes must rise, got {list(sizes)}: sort the measurements by size")
+        raise ValueError(f"sizes must be ascending, got {list(sizes)}: sort the measurements by size")
     for n in sizes:
         positive(n, "a size")
     for label, rates in rates_by_dtype.items():
@@ -260,7 +260,7 @@ def mfu_ladder(rungs: Mapping[str, float], *, title: str, of: str = "peak") -> F
 
 
 def timeline(spans: Sequence[Span], *, title: str) -> Figure:
-    """Draw when pieces of work ran, with a row per stream, so that work that overlapped is drawn above each other.
+    """Draw when pieces of work ran, with a row per stream, so that overlapping work is drawn one above the other.
 
     Args:
         spans: As `timing.Timeline` measures them.
@@ -297,7 +297,7 @@ def timeline(spans: Sequence[Span], *, title: str) -> Figure:
 def _roofline_title(points: Sequence[tuple[str, float, float]], ridge: float) -> str:
     memory = [label for label, intensity, _ in points if intensity < ridge]
     if not points:
-        return f"Below {readable(ridge, 'FLOP/B')} it is the memory that limits, above it the arithmetic"
+        return f"Memory-bound below {readable(ridge, 'FLOP/B')}, compute-bound above"
     if len(memory) == len(points):
         return f"Memory-bound: all measured points lie below the ridge point of {readable(ridge, 'FLOP/B')}"
     if not memory:

@@ -250,7 +250,7 @@ def _slots(count: int) -> str:
 
 
 def _grids(shape: tuple[int, ...]) -> list[tuple[float, float, int, int]]:
-    """Where the tensor's grids lie: (down, across, columns, rows) each, in inches from the first one's corner."""
+    """The tensor's grids, each as (down, across, columns, rows), in inches from the first one's corner."""
     if len(shape) < 2:
         count = shape[0] if shape else 1
         lines = math.ceil(count / MAX_DIM)

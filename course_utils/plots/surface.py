@@ -36,7 +36,7 @@ def descent(
         raise ValueError(f"rows have {sorted(counts)} paths: give one row or more, each with the same number of paths")
     for name, path in itertools.chain(*(paths.items() for _, paths in rows.values())):
         if not path or not all(math.isfinite(value) for point in path for value in point):
-            raise ValueError(f"the path of {name!r} is empty or leaves the numbers: it cannot be drawn")
+            raise ValueError(f"the path of {name!r} is empty or not finite: it cannot be drawn")
     (columns,) = counts
     width, left, gap, right = 8.9, 0.75, 0.22, 0.15
     side = (width - left - right - gap * (columns - 1)) / columns

@@ -18,7 +18,7 @@ import torch
 from course_utils.notebook import find_notebook, read_exercises
 from course_utils.testing.observing import observe
 from course_utils.testing.probes import from_source
-from course_utils.testing.requirements import Case, Check, Outcome, Requirement, load, outcome
+from course_utils.testing.requirements import Case, Check, Outcome, Requirement, load, outcome, summarized
 from course_utils.testing.rubric import Failure, Line, Met, Rubric, score
 
 HIDDEN = "hidden"  # the folder with a class's own cases, one file for each exercise
@@ -84,6 +84,7 @@ def tried(requirement: Requirement, cases: Sequence[Case], names: Mapping[str, A
         with settings_left_alone():
             seed_all(SEED)
             seen = observe(target or names[requirement.target], *case.args, **case.kwargs)
+            seen = summarized(seen, requirement.probe, requirement.summary, case)
         yield outcome(seen, requirement.comparison), seen.call
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -143,40 +143,51 @@ def compare(got: Any, want: Any, tolerance: float | None = None, where: str = ""
     Numbers are compared by value (128 equals 128.0, and True isn't a number): integers exactly, others within a
     relative ``tolerance``, by default one that suits the dtype. A 0-dimensional tensor counts as its number. Tensors
     must have the same shape, dtype and device, lists and tuples the same length, dicts the same keys. Errors agree if
-    the actual one is of the expected class or a subclass.
+    the actual one is of the expected class or a subclass. ``where``: which part of the whole this is.
     """
+    found = _compare(got, want, tolerance)
+    return found and _inside(where, found)
+
+
+def _inside(where: str, found: Difference) -> Difference:
+    """A difference in one part of a whole, seen from the whole."""
+    return replace(found, where=", ".join(filter(None, (where, found.where))))
+
+
+def _compare(got: Any, want: Any, tolerance: float | None) -> Difference | None:
+    # Lists have up to a hundred thousand items, nearly all of them numbers that agree: the shortest way is theirs, and
+    # places get their names only where something differs.
+    kind = type(want)
+    if kind is type(got) and (kind is int or kind is float or kind is str or kind is bool) and got == want:
+        return None
     if isinstance(want, Raised):
         fine = isinstance(got, Raised) and want.kind in (got.kind, *got.classes)
-        return None if fine else Difference(got, want, where)
+        return None if fine else Difference(got, want)
     if isinstance(want, torch.Tensor):
-        return _compare_tensors(got, want, tolerance, where)
+        return _compare_tensors(got, want, tolerance)
     if isinstance(got, torch.Tensor) and got.dim() == 0 and not got.is_meta:
         got = got.item() if isinstance(want, (bool, int, float, complex)) else got
     if isinstance(want, (list, tuple)):
         if not isinstance(got, (list, tuple)):
-            return Difference(got, want, where)
+            return Difference(got, want)
         if len(got) != len(want):
-            return Difference(got, want, where)
+            return Difference(got, want)
         for number, (g, w) in enumerate(zip(got, want, strict=True), 1):
-            inner = f"{where}, item {number}".lstrip(", ") if len(want) > 1 else where
-            if found := compare(g, w, tolerance, inner):
+            if found := _compare(g, w, tolerance):
                 # Short values are shown whole, long ones where they differ.
-                return (
-                    found
-                    if len(want) > 4 or isinstance(w, (torch.Tensor, list, tuple, dict))
-                    else Difference(got, want, where)
-                )
+                if len(want) > 4 or isinstance(w, (torch.Tensor, list, tuple, dict)):
+                    return _inside(f"item {number}" if len(want) > 1 else "", found)
+                return Difference(got, want)
         return None
     if isinstance(want, dict):
         if not isinstance(got, dict) or got.keys() != want.keys():
-            return Difference(got, want, where)
-        pairs = ((f"{where}, {key}".lstrip(", "), key) for key in want)
-        return next((d for name, key in pairs if (d := compare(got[key], want[key], tolerance, name))), None)
+            return Difference(got, want)
+        return next((_inside(f"{key}", d) for key in want if (d := _compare(got[key], want[key], tolerance))), None)
     if isinstance(want, bool) or want is None or isinstance(got, bool):
-        return None if got is want else Difference(got, want, where)
+        return None if got is want else Difference(got, want)
     if isinstance(want, (int, float, complex)):
-        return None if _same_number(got, want, tolerance) else Difference(got, want, where)
-    return None if type(got) is type(want) and got == want else Difference(got, want, where)
+        return None if _same_number(got, want, tolerance) else Difference(got, want)
+    return None if type(got) is type(want) and got == want else Difference(got, want)
 
 
 def _same_number(got: Any, want: complex, tolerance: float | None) -> bool:
@@ -205,23 +216,23 @@ def _are_singles(a: complex, b: complex) -> bool:
         return all(float(np.float32(x)) == x for x in (a, b))
 
 
-def _compare_tensors(got: Any, want: torch.Tensor, tolerance: float | None, where: str) -> Difference | None:
+def _compare_tensors(got: Any, want: torch.Tensor, tolerance: float | None) -> Difference | None:
     if not isinstance(got, torch.Tensor):
-        return Difference(got, want, where)
+        return Difference(got, want)
     for name, mine, theirs in (
         ("shape", list(got.shape), list(want.shape)),
         ("dtype", got.dtype, want.dtype),
         ("device", got.device.type, want.device.type),
     ):
         if mine != theirs:
-            return Difference(got, want, f"{where}, {name}".lstrip(", "), f"{mine} instead of {theirs}")
+            return Difference(got, want, name, f"{mine} instead of {theirs}")
     if want.device.type == "meta" or want.numel() == 0:
         return None
     if want.dtype.itemsize == 1 and want.dtype.is_floating_point:  # PyTorch cannot compare float8
-        return _compare_tensors(got.float(), want.float(), tolerance or 0.0, where)
+        return _compare_tensors(got.float(), want.float(), tolerance or 0.0)
     if want.is_complex():
         pairs = torch.view_as_real(got.resolve_conj()), torch.view_as_real(want.resolve_conj())
-        return Difference(got, want, where) if _compare_tensors(*pairs, tolerance, where) else None
+        return Difference(got, want) if _compare_tensors(*pairs, tolerance) else None
     same = (got == want) | ((got != got) & (want != want))
     if want.is_floating_point() and tolerance != 0.0 and not bool(same.all()):
         relative = _TOLERANCES.get(want.dtype, 1e-5) if tolerance is None else tolerance
@@ -235,8 +246,8 @@ def _compare_tensors(got: Any, want: torch.Tensor, tolerance: float | None, wher
     place = tuple(int(i) for i in np.unravel_index(int((~same).flatten().byte().argmax()), same.shape))
     if want.numel() > 8:
         few = f"{count:,} of {want.numel():,} elements differ, the first at {list(place)}"
-        return Difference(got[place], want[place], f"{where}, {few}".lstrip(", "))
-    return Difference(got, want, where)
+        return Difference(got[place], want[place], few)
+    return Difference(got, want)
 
 
 def alike(got: dict[str, Any], mistaken: dict[str, Any], how: Comparison) -> bool:

@@ -69,7 +69,8 @@ def freeze(value: Any, _depth: int = 0) -> Any:
             return {freeze(k, _depth + 1): freeze(v, _depth + 1) for k, v in value.items()}
         if isinstance(value, (set, frozenset)):
             return {freeze(item, _depth + 1) for item in value}
-        items = [freeze(item, _depth + 1) for item in value]
+        # Nearly all items of long lists are numbers.
+        items = [item if type(item) in _PLAIN else freeze(item, _depth + 1) for item in value]
         return items if kind is list else tuple(items)
     if isinstance(value, np.ndarray):
         return Opaque(f"a NumPy array of shape {list(value.shape)}")
@@ -137,7 +138,8 @@ def tensors(value: Any) -> Iterable[torch.Tensor]:
             yield from tensors(item)
     elif isinstance(value, (list, tuple)):
         for item in value:
-            yield from tensors(item)
+            if type(item) not in _PLAIN:
+                yield from tensors(item)
 
 
 def storage_key(x: torch.Tensor) -> tuple[str, int] | None:

@@ -28,15 +28,21 @@ def from_source(source: str, name: str, names: Mapping[str, Any]) -> Callable[..
 
     The text runs in its own namespace, so nothing is defined among the notebook's names.
     """
-    namespace: dict[str, Any] = {"__name__": "probe"}
-    exec(_compiled(source), namespace)
-    function = namespace[name]
+    probe = function(source, name)
 
-    @functools.wraps(function)
+    @functools.wraps(probe)
     def run(*args: Any, **kwargs: Any) -> Any:
-        return function(_NotebookNames(names), *args, **kwargs)
+        return probe(_NotebookNames(names), *args, **kwargs)
 
     return run
+
+
+def function(source: str, name: str) -> Callable[..., Any]:
+    """The function ``name`` in the source of a probe."""
+    namespace: dict[str, Any] = {"__name__": "probe"}
+    exec(_compiled(source), namespace)
+    found: Callable[..., Any] = namespace[name]
+    return found
 
 
 @functools.lru_cache(maxsize=256)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from typing import Any
 from course_utils.testing import wire
 from course_utils.testing.comparing import Comparison
 from course_utils.testing.observing import Observation
-from course_utils.testing.plain import Raised
+from course_utils.testing.plain import Raised, first_opaque
+from course_utils.testing.probes import function
 
 _VERSION = 1
 _LIMIT = 2**24  # bytes of a decompressed check: a damaged file must not fill the memory
@@ -45,7 +46,9 @@ class Requirement:
     """One requirement of the statement: its points, the cases that test it, and how outcomes are compared.
 
     ``probe``: the source of the function that makes the observation, ``target`` its name; without a probe the student's
-    own function is called. ``hint``: the advice if no known mistake explains the outcome.
+    own function is called. ``hint``: the advice if no known mistake explains the outcome. ``summary``: the name of a
+    function in the probe's source that makes the value to compare from what the probe returned and the arguments; it
+    runs where outcomes are compared, so a student's process can't make up what it gives.
     """
 
     text: str
@@ -55,6 +58,7 @@ class Requirement:
     comparison: Comparison
     hint: str
     cases: tuple[Case, ...]
+    summary: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,7 @@ def _plain(check: Check) -> tuple[Any, ...]:
             r.text, r.points, r.target, r.probe,
             [r.comparison.tolerance, r.comparison.parts, r.comparison.rules], r.hint,
             [[c.args, c.kwargs, c.expected, c.says, c.mistakes] for c in r.cases],
+            *([r.summary] if r.summary else []),
         ]
         for r in check.requirements
     ]  # fmt: skip
@@ -111,9 +116,24 @@ def _plain(check: Check) -> tuple[Any, ...]:
 
 
 def _requirement(content: list[Any]) -> Requirement:
-    text, points, target, probe, (tolerance, parts, rules), hint, cases = content
+    text, points, target, probe, (tolerance, parts, rules), hint, cases, *summary = content
     comparison = Comparison(tolerance, tuple(parts), rules)
-    return Requirement(text, points, target, probe, comparison, hint, tuple(Case(*case) for case in cases))
+    return Requirement(text, points, target, probe, comparison, hint, tuple(Case(*case) for case in cases), *summary)
+
+
+def summarized(seen: Observation, source: str, summary: str, case: Case) -> Observation:
+    """An observation whose value is its requirement's summary of what the probe returned, if it has one.
+
+    If what was returned is nothing to summarize, the error that this leads to is the observation.
+    """
+    if not summary or seen.error is not None or first_opaque(seen.value):
+        return seen
+    try:
+        return replace(seen, value=function(source, summary)(seen.value, *case.args, **case.kwargs))
+    except Exception as error:
+        kind, classes = type(error).__name__, tuple(each.__name__ for each in type(error).__mro__)
+        raised = Raised(kind, str(error)[:2000], "", classes)
+        return replace(seen, value=raised, error=kind, message=raised.message)
 
 
 def outcome(seen: Observation, comparison: Comparison) -> Outcome:

@@ -35,7 +35,7 @@ def test_what_is_missing_or_unknown_is_named() -> None:
     lecture = next(lecture for lecture in LECTURES if lecture.name == "01_tensors")
     items = {"item": {5: coverage.Claim("tensors", (2025,)), 99: coverage.Claim("the moon")}, "error": {}}
     found = coverage.problems(items, [lecture])
-    assert "item 99 (the moon) is shown nowhere: tag the cell that proves it item-99" in found
+    assert "no cell proves item 99 (the moon): tag the one that does with item-99" in found
     assert any("there is no item 6 in items.toml" in problem for problem in found)
     page = coverage.page(items, [lecture])
     assert "| 99 | the moon |  |  | **nowhere** |" in page and "| 5 | tensors | ✓ |  | [01_tensors](" in page

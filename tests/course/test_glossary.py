@@ -72,7 +72,7 @@ def test_the_page_is_sorted_and_links_to_the_section() -> None:
 
 def test_a_term_that_is_defined_twice_is_named() -> None:
     lecture = source.parse(project.SOLUTIONS / "11_demo.py", TEXT.replace("ulp", "Strides"), built=False)
-    assert glossary.problems([lecture]) == ["11_demo.py defines Strides (in bold), and 11_demo.py does so already"]
+    assert glossary.problems([lecture]) == ["11_demo.py defines Strides (in bold), but 11_demo.py already does"]
 
 
 def test_every_term_is_defined_once() -> None:

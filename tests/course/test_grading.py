@@ -93,6 +93,29 @@ def test_a_class_gets_the_planned_points(path: Path, course: Path, monkeypatch: 
     grade_and_compare(course, path, in_this_process, page="ada")  # a page takes nbgrader half a second
 
 
+def test_an_endless_loop_costs_a_minute_and_its_own_exercise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if sys.platform == "linux":
+        monkeypatch.setattr(KernelProvisionerFactory.instance(), "default_provisioner_name", "warm")
+    (lecture,) = build.course_directory(tmp_path, [FIRST])
+    endless, *others = lecture.exercises
+    answers = {each.name: each.solution for each in others} | {endless.name: "while True:\n    pass"}
+    notebook = exercises_only(lecture, answers.values())
+    build.write_notebook(notebook, project.notebook_path(tmp_path / "source", lecture.name))
+    in_this_process(tmp_path, "generate_assignment", lecture.name)
+    for cell in notebook.cells:
+        cell.source = answers.get(cell.id, cell.source)
+    submitted = project.notebook_path(tmp_path / "submitted" / "ada", lecture.name)
+    submitted.parent.mkdir(parents=True)
+    build.write_notebook(notebook, submitted)
+    monkeypatch.chdir(tmp_path)
+    (app := AutogradeApp()).initialize([lecture.name])
+    assert app.config.Execute.timeout == 60  # and not what the whole environment has for Validate
+    in_this_process(tmp_path, "autograde", lecture.name, "--Execute.timeout=8")
+    with Gradebook(f"sqlite:///{tmp_path / 'gradebook.db'}") as gradebook:
+        got = gradebook.find_submission(lecture.name, "ada").score
+    assert got == sum(each.points for each in others)
+
+
 def grade_and_compare(course: Path, path: Path, nbgrader: Callable[..., None], page: str = "") -> None:
     """Hand in what was planned, grade it, and look at the gradebook, the exported table and the feedback pages.
 

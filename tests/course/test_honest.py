@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from hand_made import check_of, write
 from autograder import project
 from autograder.authoring import build, execution
 from autograder.authoring.colab import first_cells
-from autograder.grading import source
+from autograder.grading import program, source
 from autograder.grading.marks import Result, State
 from autograder.project import notebook_path
 from autograder.records import grade
@@ -53,6 +54,7 @@ offset = 20
 EXERCISE shift return x + offset
 # %%
 shown = [scaled(size) for size in sizes]
+len(shown)
 EXERCISE root return math.sqrt(x)
 # %%
 last = shown[-1]
@@ -172,7 +174,7 @@ def a_helper_between_answer_and_tests(n: Notebook) -> None:
 
 
 @honest(
-    "double", review="it uses `twice`, which the cell that begins with `def twice(x):` defines, and that cell stands"
+    "double", review="it uses `twice`, which the cell that begins with `def twice(x):` defines, and that cell comes"
 )
 def a_helper_below_the_tests(n: Notebook) -> None:
     n.write("double", "def double(x):\n    return twice(x)")
@@ -222,7 +224,11 @@ def an_import_under_another_name(n: Notebook) -> None:
 
 
 # In a kernel no check can be run then: the first cell imports it.
-@honest("root", review="it uses `math`, which a cell of the lecture defines that is not in this notebook", kernel=False)
+@honest(
+    "root",
+    review="it uses `math`, which is defined by a cell of the lecture that is not in this notebook",
+    kernel=False,
+)
 def the_first_cell_was_lost(n: Notebook) -> None:
     n.cells.pop(n.place("import math"))
 
@@ -257,7 +263,7 @@ def an_answer_that_uses_what_a_later_cell_changed(n: Notebook) -> None:
     n.write("double", "def double(x):\n    return len(sizes) * x - x")
 
 
-@honest("double", review="it uses `sizes` of the lecture, and so does the cell that begins with `shown = [")
+@honest("double", review="it uses the lecture's `sizes`, and so does the cell that begins with `shown = [")
 def an_answer_that_counts_wrong(n: Notebook) -> None:
     n.move("shown = [", before="double")
     n.write("double", "def double(x):\n    return len(sizes) * x")
@@ -268,23 +274,33 @@ def a_class_that_takes_a_lectures_name_for_its_own(n: Notebook) -> None:
     n.write("root", "class Config:\n    shown = shown\n\n\ndef root(x):\n    return x**0.5 + len(Config.shown) - 3")
 
 
-# Here these exercises fail, which they would not in a kernel: no name in the code asks for the cell.
-BY_TEXT = "it may look up `shown`, which the cell that begins with `shown = [scaled(size) for size in sizes]` defines"
+# No name in the code asks for the lecture's cell.
 
 
-@honest("root", review=BY_TEXT, kernel=False)
+@honest()
 def a_lectures_name_in_a_text(n: Notebook) -> None:
     n.write("root", "three = len(eval('shown'))\n\n\ndef root(x):\n    return x**0.5 + three - 3")
 
 
-@honest("root", review=BY_TEXT, kernel=False)
-def a_lectures_name_among_the_globals(n: Notebook) -> None:
+@honest()
+def a_lectures_name_in_pieces(n: Notebook) -> None:
+    n.write("root", "def root(x):\n    return eval('x**0.5 + len({}) - 3'.format('sho' + 'wn'))")
+
+
+@honest()
+def a_lectures_names_from_the_main_module_and_among_the_globals(n: Notebook) -> None:
+    n.write("double", "from __main__ import offset as ten\n\n\ndef double(x):\n    return 2 * x + ten - 10")
     n.write("root", "def root(x):\n    return x**0.5 + len(globals()['shown']) - 3")
 
 
-@honest("root", review=BY_TEXT, kernel=False)
+@honest()
 def a_lectures_name_in_a_shell_command(n: Notebook) -> None:
-    n.write("root", "said = !echo {shown[0]}\n\n\ndef root(x):\n    return x**0.5 + int(said[0]) - 30")
+    n.write("root", "said = !echo {shown[0]}\n\n\ndef root(x):\n    return x**0.5 + int(said[0]) - 60")
+
+
+@honest()
+def what_a_cell_of_the_lecture_displayed(n: Notebook) -> None:
+    n.write("root", "three = _\n\n\ndef root(x):\n    return x**0.5 + three - 3")
 
 
 @honest("root", kernel=False)
@@ -334,6 +350,76 @@ def a_package_that_is_not_here_in_a_function(n: Notebook) -> None:
     n.write("root", "def root(x):\n    import a_package_of_my_own\n    return a_package_of_my_own.sqrt(x)")
 
 
+@honest()
+def ordinary_tools_that_no_person_need_read_about(n: Notebook) -> None:
+    n.add(
+        "import gc, importlib, os, pickle, resource, socket, subprocess, sys\nsys.path.insert(0, '.')", before="double"
+    )
+    n.add("%%writefile its_own.py\nfactor = 3", before="double")
+    n.add("import its_own", before="double")
+    n.add("%%writefile its_own.py\nfactor = 2  # now right", before="double")
+    n.add("importlib.reload(its_own)\nos.environ['FACTOR'] = str(its_own.factor)\ngc.collect()", before="double")
+    n.add("print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, socket.gethostname())", before="double")
+    n.add("signal = torch.ones(3)\nprint(signal.sum(), os.environ.get('HOME'))  # a signal", before="double")
+    asked = "factor = int(subprocess.check_output(['echo', os.environ['FACTOR']]))\n"
+    n.write("double", asked + "\n\ndef double(x):\n    return pickle.loads(pickle.dumps(factor)) * x")
+
+
+@honest()
+def processes_of_its_own(n: Notebook) -> None:
+    pool = "import multiprocessing\n\n\ndef twice(x):\n    return 2 * x\n\n\n"
+    pool += "with multiprocessing.get_context('fork').Pool(2) as pool:\n    pairs = pool.map(twice, range(9))\n\n\n"
+    n.write("double", pool + "def double(x):\n    return pairs[x]")
+
+
+@honest()
+def output_that_goes_to_a_file_as_well(n: Notebook) -> None:
+    tee = "import sys\n\n\nclass Tee:\n    said = ''\n\n    def write(self, text):\n        self.said += text\n\n"
+    n.add(tee + "    def flush(self): ...\n\n\nscreen, sys.stdout = sys.stdout, Tee()", before="double")
+    n.add("print('twice')", before="double")
+    n.write(
+        "double", "said, sys.stdout = sys.stdout.said, screen\n\n\ndef double(x):\n    return 2 * x * ('twice' in said)"
+    )
+
+
+# Wrong answers, in notebooks without outputs: what else is in them is no reason to look.
+
+
+@honest("double", "root")
+def assertions_that_test_ones_own_functions(n: Notebook) -> None:
+    n.write("double", "def double(x):\n    return 3 * x\n\n\nassert double(3) == 6, 'no'")
+    n.add("torch.testing.assert_close(torch.tensor(double(3)), torch.tensor(6))", after="double")
+    n.add("def twice(x):\n    return root(x) + root(x)\n\n\nassert twice(9) == 6", after="root")
+    n.write("root", "def root(x):\n    return x / 2")
+
+
+@honest("double", review="stopped here with AssertionError")
+def an_assertion_about_the_machine(n: Notebook) -> None:
+    n.add("import os\nassert os.cpu_count() > 4096\ntwice = 2", before="double")
+    n.write("double", "def double(x):\n    return twice * x")
+
+
+@honest("double")
+def cells_that_only_call_a_wrong_answer_or_have_nothing_to_do_with_it(n: Notebook) -> None:
+    n.write("double", "import own_module\n\n\ndef double(x):\n    return own_module.factor * x")
+    n.add("%%writefile own_module.py\nfactor = 3", before="double")
+    n.add("import os\nprint(os.environ.get('HOME'), os.listdir('.'), open('own_module.py').read())", before="double")
+    n.add("try:\n    import seaborn\nexcept ImportError:\n    seaborn = None", before="double")
+    n.add("double('a', 3)", after="double")
+
+
+@honest("double")
+def a_wrong_answer_that_evaluates_a_text(n: Notebook) -> None:
+    n.write("double", "def double(x):\n    shown = eval('1 + 2')\n    return shown * x  # offset")
+
+
+@honest("double")
+def a_helper_below_an_error_that_the_notebook_shows(n: Notebook) -> None:
+    stopped = n.add("torch.zeros(2, 3).view(4)\ntwice = 2", before="double")
+    stopped["outputs"] = [{"output_type": "error", "ename": "RuntimeError", "evalue": "shape", "traceback": []}]
+    n.write("double", "def double(x):\n    return twice * x")
+
+
 # What IPython understands.
 
 
@@ -368,7 +454,7 @@ def captured_output(n: Notebook) -> None:
     n.write("double", "%%capture\n" + n["double"]["source"] + "\nprint(double(1))")
 
 
-@honest("double", review="defines `double`, which isn't there")
+@honest("double", review="defines `double`, which is missing")
 def an_answer_that_only_timeit_runs(n: Notebook) -> None:
     n.write("double", "%%timeit -n 1 -r 1\n" + n["double"]["source"])
 
@@ -429,13 +515,13 @@ def magics_for_a_screen_in_an_answer(n: Notebook) -> None:
     n.write("double", "%autosave 60\n%clear\n%connect_info\n%store -r\n" + n["double"]["source"])
 
 
-@honest("double", review="an earlier kernel stored is not here", kernel=False)
+@honest("double", review="stored by an earlier kernel are not available", kernel=False)
 def a_helper_from_an_earlier_session(n: Notebook) -> None:
     n.add("%store -r helper", before="double")
     n.write("double", "def double(x):\n    return helper(x)")
 
 
-@honest("double", review="an earlier kernel stored is not here", kernel=False)
+@honest("double", review="stored by an earlier kernel are not available", kernel=False)
 def whatever_an_earlier_session_stored(n: Notebook) -> None:
     n.add("%store -r", before="double")
     n.write("double", "def double(x):\n    return helper(x)")
@@ -484,18 +570,18 @@ def a_cell_that_stopped_for_the_student_too(n: Notebook) -> None:
     n.write("double", "def double(x):\n    return 3 * x")
 
 
-@honest("double", review="imports `pandas_of_the_future`, which isn't here")
+@honest("double", review="imports `pandas_of_the_future`, which isn't installed here")
 def a_package_that_is_missed_without_an_error(n: Notebook) -> None:
     n.add("try:\n    import pandas_of_the_future as pd\nexcept ImportError:\n    pd = None", before="double")
     n.write("double", "def double(x):\n    return pd.Series([x, x]).sum()")
 
 
-@honest("double", review="defines `double`, which isn't there")
+@honest("double", review="defines `double`, which is missing")
 def an_answer_for_one_system_only(n: Notebook) -> None:
     n.write("double", "import sys\n\nif sys.platform == 'plan9':\n\n    def double(x):\n        return 2 * x")
 
 
-@honest("double", review="its check shows 1 points in the notebook, and the same cases earn 0 here")
+@honest("double", review="its check shows 1 points in the notebook, but the same cases earn 0 here")
 def a_check_that_passed_where_it_was_run(n: Notebook) -> None:
     n.write("double", "import os\n\n\ndef double(x):\n    return 2 * x if os.environ.get('HOSTNAME_OF_MINE') else x")
     result = {"output_type": "execute_result", "execution_count": 3, "metadata": {}, "data": {"text/plain": "1.0"}}
@@ -509,18 +595,18 @@ def a_check_that_failed_where_it_was_run(n: Notebook) -> None:
     n["test_double"].update(outputs=[result], execution_count=3)
 
 
-@honest("double", review="uses `exists`, and what that finds may not be here")
+@honest("double", review="uses `exists`, and what that finds may be missing here")
 def a_file_that_is_missed_without_an_error(n: Notebook) -> None:
     n.add("from pathlib import Path\n\nfactor = 2 if Path('x.txt').exists() else 1", before="double")
     n.write("double", "def double(x):\n    return factor * x")
 
 
-@honest("double", review="uses `getenv`, and what that finds may not be here")
+@honest("double", review="uses `getenv`, and what that finds may be missing here")
 def a_variable_that_is_missed_without_an_error(n: Notebook) -> None:
     n.write("double", "import os\n\n\ndef double(x):\n    return int(os.getenv('FACTOR', '1')) * x")
 
 
-@honest("root", review="uses `scaled` of the student's, and did not run", kernel=False)
+@honest("root", review="uses the student's `scaled`, but did not run", kernel=False)
 def a_count_of_what_the_lecture_calls(n: Notebook) -> None:
     n.add("calls = []\n\n\ndef scaled(x):\n    calls.append(x)\n    return 10 * x", before="shown = [")
     n.write("root", "def root(x):\n    return x**0.5 + len(calls) - 3")
@@ -599,7 +685,7 @@ def a_progress_bar(n: Notebook) -> None:
     n.write("double", "def double(x):\n    return sum(x for _ in tqdm(range(2)))")
 
 
-@honest(review="its code uses subprocess", kernel=False)  # kernels that pytest starts have no descriptor to give
+@honest(kernel=False)  # kernels that pytest starts have no descriptor to give
 def output_as_a_file(n: Notebook) -> None:
     text = "import subprocess, sys\nassert sys.stdout.encoding.lower() == 'utf-8'\n"
     n.write("double", text + "subprocess.run(['ls'], stdout=sys.stdout, check=True)\n" + n["double"]["source"])
@@ -697,14 +783,14 @@ def an_answer_split_in_two(n: Notebook) -> None:
     n.write("double", "double = twice")
 
 
-@honest(review="the cell double is there 2 times")
+@honest(review="the cell double occurs 2 times")
 def an_answer_and_its_copy(n: Notebook) -> None:
     wrong = copy.deepcopy(n["double"]) | {"id": "copy"}
     wrong["source"] = "def double(x):\n    return 3 * x"
     n.cells.insert(n.place("double"), wrong)
 
 
-@honest("double", review="the cell double is there 2 times")
+@honest("double", review="the cell double occurs 2 times")
 def a_copy_that_is_wrong_comes_last(n: Notebook) -> None:
     wrong = copy.deepcopy(n["double"]) | {"id": "copy"}
     wrong["source"] = "def double(x):\n    return 3 * x"
@@ -722,29 +808,29 @@ def an_answer_redefined_below_its_tests(n: Notebook) -> None:
     n.add("def double(x):\n    return 3 * x", after="test_double")
 
 
-@honest(review="the cell of exercise double is missing or lost its mark")
+@honest(review="the cell of exercise double is missing or has lost its metadata")
 def an_answer_deleted_and_retyped(n: Notebook) -> None:
     text = n.cells.pop(n.place("double"))["source"]
     n.add(text, before="test_double")
 
 
-@honest(review="the cell of exercise double is missing or lost its mark")
+@honest(review="the cell of exercise double is missing or has lost its metadata")
 def an_answer_that_lost_its_mark(n: Notebook) -> None:
     n["double"]["metadata"] = {}
 
 
-@honest(review="the cell my-double is not one of")
+@honest(review="the cell my-double does not belong to")
 def an_answer_that_was_renamed(n: Notebook) -> None:
     n["double"]["metadata"]["nbgrader"]["grade_id"] = "my-double"
 
 
-@honest(review="the cell of exercise double is missing or lost its mark")
+@honest(review="the cell of exercise double is missing or has lost its metadata")
 def a_notebook_whose_cells_all_lost_their_marks(n: Notebook) -> None:
     for cell in n.cells:
         cell["metadata"] = {}
 
 
-@honest("double", review="the cell of exercise double is missing or lost its mark")
+@honest("double", review="the cell of exercise double is missing or has lost its metadata")
 def an_answer_that_was_deleted(n: Notebook) -> None:
     n.cells.pop(n.place("double"))
 
@@ -755,7 +841,7 @@ def an_answer_that_became_text(n: Notebook) -> None:
     del n["double"]["outputs"], n["double"]["execution_count"]
 
 
-@honest("double", review="it uses `double`, which the cell double defines, and that cell stands below its tests")
+@honest("double", review="it uses `double`, which the cell double defines, and that cell comes after its tests")
 def an_answer_below_its_tests(n: Notebook) -> None:
     n.move("double", after="test_double")
 
@@ -779,7 +865,7 @@ def only_the_first_cell_and_the_exercises(n: Notebook) -> None:
 
 @honest(
     "double",
-    review="it uses `twice`, which the cell test_double defines, and nothing in a test cell counts",
+    review="it uses `twice`, which the cell test_double defines, and code in a test cell does not count",
     kernel=False,
 )
 def a_helper_in_a_test_cell(n: Notebook) -> None:
@@ -1008,6 +1094,25 @@ def test_the_grader_says_of_an_honest_notebook_what_a_kernel_says(name: str, gra
     if case.kernel:
         path = notebook_path(graded.folder / "submitted" / name, "01_small")
         assert kernel_says(path, graded) == set(case.fails), said
+
+
+def test_what_a_submission_can_import_is_not_what_the_grader_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "beside_the_grader.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    names = ("beside_the_grader", "hand_made", "numpy", "torch", "json", "course_utils", "no_such_package")
+    assert [program.installed(name) for name in names] == [False, False, True, True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    "unit", ["=!", "= %", "=" + 20 * " ", "\n=!", "assert ", "import *", "get_ipython", "=!" + 99 * " "]
+)
+def test_looking_for_names_in_texts_takes_time_in_proportion_to_the_text(unit: str) -> None:
+    """Not a hundred times the text, which took 2 microseconds for each character."""
+    began = time.process_time()
+    program._by_text(unit * (2_000_000 // len(unit)))
+    assert time.process_time() - began < 1.5
 
 
 # A kernel looks for checks in course_utils, which has none of these exercises. Nothing is defined in the notebook.

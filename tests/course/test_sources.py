@@ -73,7 +73,7 @@ BROKEN = {
     "malformed metadata": (SOUND.replace('"task": false}', '"task": false', 1), 12, "malformed"),
     "an unclosed text": (SOUND.replace('\n"""\n', "\n", 1), 1, "is not closed"),
     "an unclosed solution": (SOUND.replace("    ### END SOLUTION\n", ""), 12, "do not come in pairs"),
-    "a duplicate grade_id": (SOUND + "\n" + SOUND[SOUND.index(SOLUTION) :], 22, "'f' is used twice, first in line 12"),
+    "a duplicate grade_id": (SOUND + "\n" + SOUND[SOUND.index(SOLUTION) :], 22, "'f' is used twice, first on line 12"),
     "tests of its own": (SOUND.replace('check("f")', "assert f(1) == 2"), 19, 'is not the line `check("f")`'),
     "an exercise without a check": (SOUND.replace('"f"', '"g"').replace('"test_f"', '"test_g"'), 19, "cannot be read"),
     "no solution region": (
@@ -86,11 +86,11 @@ BROKEN = {
     "tests without a solution": (
         SOUND.replace(SOLUTION, "# %%").replace("SOLUTION\n", "X\n"),
         19,
-        "stands below no solution",
+        "does not follow a solution",
     ),
     "tests that can be edited": (SOUND.replace('"locked": true', '"locked": false'), 19, "not locked"),
     "an empty cell": (SOUND.replace("import torch\n\nassert torch.ones(1) == 1\n", "\n"), 6, "is empty"),
-    "a tag of no use": (SOUND.replace("error-12", "item-x"), 6, "'item-x' is of no use"),
+    "a tag of no use": (SOUND.replace("error-12", "item-x"), 6, "'item-x' has no meaning"),
     "a tag that nothing proves": (SOUND.replace("assert torch", "torch"), 6, "tagged item-7 and proves nothing"),
     "no code": (SOUND[: SOUND.index("# %% tags")], 1, "no code cell"),
 }

@@ -60,8 +60,8 @@ def test_missing_copied_and_foreign_cells_are_reported_by_name(notebook: dict, t
     found = findings(notebook, tmp_path)
     assert f"the cell of exercise {name} is missing" in found
     assert f"the test cell of {name} is missing" in found
-    assert f"the cell {LECTURE.exercises[1].name} is there 2 times" in found
-    assert f"the cell elsewhere is not one of {LECTURE.name}" in found
+    assert f"the cell {LECTURE.exercises[1].name} occurs 2 times" in found
+    assert f"the cell elsewhere does not belong to {LECTURE.name}" in found
     assert set(submission(tmp_path / "x.ipynb").answers(PROBLEMS)) == {e.name for e in LECTURE.exercises[1:]}
 
 
@@ -125,11 +125,11 @@ def test_verify_names_what_has_no_answer_wherever_the_others_are(
 
 def test_what_is_found_in_a_submission_can_be_printed_anywhere() -> None:
     """The names of cells are the student's: they move no cursor, add no line and stop no terminal."""
-    name = "\x1b[2J\r\n0 want a look\u202e\ud800"
+    name = "\x1b[2J\r\n0 to look at\u202e\ud800"
     cell = {"cell_type": "code", "source": "", "metadata": {"nbgrader": {"grade_id": name}}}
     notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]}
     handed_in = HandedIn(Path("a\x1b.ipynb"), data=json.dumps(notebook).encode())
     said = list(map(str, parse(handed_in, PROBLEMS).findings))
-    assert any("want a look" in text for text in said)
+    assert any("to look at" in text for text in said)
     for text in said:
         assert text.encode() and text.count("\n") == 1 and text.replace("\n", "").isprintable()

@@ -46,6 +46,21 @@ def test_what_an_exercise_needs_comes_from_its_statement() -> None:
     )  # fmt: skip
 
 
+def test_every_exercise_says_on_which_lectures_it_builds_and_the_page_says_so_both_ways() -> None:
+    lines = teaching.page(KIT, TOPICS).splitlines()
+    rows = [line for line in lines if re.match(r"\| \[\d\d · .*\d\xa0min \|", line)]
+    needed_by = {line[3:5]: line.removesuffix(" |").rpartition(" | ")[2] for line in rows}
+    assert len(needed_by) == len(TOPICS)
+    for each in EXERCISES.values():
+        said = KIT.builds_on[each.lecture][each.name]
+        assert said == sorted({*said}) and all(number < each.lecture for number in said)
+        [row] = [line for line in lines if f"| `{each.name}` |" in line]
+        assert re.findall(r"(?:\| |; )(\d\d)\b(?!\.)", row.rpartition(f"| {each.minutes} ")[2]) == said
+    for number, users in needed_by.items():
+        wanted = [each.number for each in EXERCISES.values() if number in KIT.builds_on[each.lecture][each.name]]
+        assert users in (", ".join(wanted) or "–", f"{len(wanted)} exercises")
+
+
 def test_the_page_has_no_line_of_a_solution() -> None:
     page = project.TEACHING.read_text(encoding="utf-8")
     lines = [line.strip() for lecture in LECTURES for each in lecture.exercises for line in each.solution.splitlines()]
@@ -77,6 +92,12 @@ def with_syllabus(**changes: object) -> teaching.Kit:
     return dataclasses.replace(KIT, syllabi=(dataclasses.replace(SHORT, **changes),))  # type: ignore[arg-type]
 
 
+def with_builds_on(lecture: str, **changes: list[str] | None) -> teaching.Kit:
+    """The kit with what some exercises build on changed, or not said."""
+    said = {name: each for name, each in (KIT.builds_on[lecture] | changes).items() if each is not None}
+    return dataclasses.replace(KIT, builds_on={**KIT.builds_on, lecture: said})
+
+
 def swapped(first: str, second: str) -> tuple[tuple[str, ...], ...]:
     other = {first: second, second: first}
     return tuple(tuple(other.get(name, name) for name in week) for week in SHORT.weeks)
@@ -85,16 +106,16 @@ def swapped(first: str, second: str) -> tuple[tuple[str, ...], ...]:
 CONTRADICTIONS: dict[str, tuple[teaching.Kit, list[teaching.Topic], str]] = {
     "both": (KIT, with_exercise("1.1", optional=True), "exercise 1.1 is both essential and optional"),
     "essential, and what it needs isn't": (
-        KIT, with_exercise("13.4", needs=("13.5",)), "exercise 13.4 is essential, and 13.5, which it needs, isn't",
+        KIT, with_exercise("13.4", needs=("13.5",)), "exercise 13.4 is essential, but 13.5, which it needs, isn't",
     ),
     "required, and what it needs is optional": (
-        KIT, with_exercise("2.2", needs=("2.5",)), "exercise 2.2 isn't optional, and 2.5, which it needs, is",
+        KIT, with_exercise("2.2", needs=("2.5",)), "exercise 2.2 isn't optional, but 2.5, which it needs, is",
     ),
     "an exercise that doesn't exist": (
-        KIT, with_exercise("2.2", needs=("2.9",)), "exercise 2.2 names exercise 2.9, which doesn't exist",
+        KIT, with_exercise("2.2", needs=("2.9",)), "exercise 2.2 mentions exercise 2.9, which doesn't exist",
     ),
     "an essential exercise is left out": (
-        with_syllabus(essential=False), with_exercise("0.1", optional=True), "exercise 0.1 is essential, and never due",
+        with_syllabus(essential=False), with_exercise("0.1", optional=True), "exercise 0.1 is essential, but never due",
     ),
     "a lecture is left out": (
         with_syllabus(weeks=SHORT.weeks[:-1]), TOPICS, "Five weeks: it doesn't name every lecture once, in order",
@@ -109,8 +130,25 @@ CONTRADICTIONS: dict[str, tuple[teaching.Kit, list[teaching.Topic], str]] = {
     "due before an exercise that it names": (
         KIT, with_exercise("1.1", needs=("14.1",)), "exercise 1.1 is due in week 1, before exercise 14.1, which it",
     ),
+    "nothing said about what it builds on": (
+        with_builds_on("08_optimizers", AdamW=None), TOPICS, "exercise 8.3 doesn't say which lectures it builds on",
+    ),
+    "a later lecture": (
+        with_builds_on("02_dtypes", limits=["03"]), TOPICS, "exercise 2.2 says that it builds on lecture 03, which",
+    ),
+    "its own lecture": (
+        with_builds_on("02_dtypes", limits=["02"]), TOPICS, "exercise 2.2 says that it builds on lecture 02, which",
+    ),
+    "a lecture that it names, and doesn't build on": (
+        with_builds_on("14_capstone", generate=[]), TOPICS,
+        "exercise 14.5 names lecture 13, which isn't among the lectures that it says it builds on: add 13",
+    ),
+    "a term, and no lecture": (
+        with_builds_on("11_memory", chain_bytes=["01"]), TOPICS,
+        "exercise 11.5 uses 'kernel', which isn't among the lectures that it says it builds on: add 05",
+    ),
     "a week that is too full": (
-        with_syllabus(hours=2), TOPICS, "minutes, and it has 120",
+        with_syllabus(hours=2), TOPICS, "minutes, but has only 120",
     ),
     "an unknown lecture": (
         dataclasses.replace(KIT, questions={**KIT.questions, "15_more": ()}), TOPICS, "there is no lecture 15_more",
@@ -123,7 +161,7 @@ CONTRADICTIONS: dict[str, tuple[teaching.Kit, list[teaching.Topic], str]] = {
         dataclasses.replace(KIT, explained={}), TOPICS, "02_dtypes explains no mistake",
     ),
     "an essential exercise without an explanation": (
-        KIT, with_exercise("2.2", essential=True), "exercise 2.2 is essential, and none of its mistakes is explained",
+        KIT, with_exercise("2.2", essential=True), "exercise 2.2 is essential, but none of its mistakes is explained",
     ),
     "a sentence that no bank has": (
         KIT, with_exercise("2.4", mistakes=()), "02_dtypes: gap has no mistake 'Your result is eps, which is the gap",

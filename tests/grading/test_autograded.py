@@ -47,7 +47,7 @@ def test_the_notebook_has_the_students_answers_our_tests_and_their_messages(tmp_
     nbformat.validate(notebook)
     cells = {cell.id: cell for cell in notebook.cells}
     assert cells[FIRST.name].source == "x = '?'"  # what has no UTF-8 cannot be in a file
-    assert "not in what was handed in" in cells[SECOND.name].source
+    assert "the submission does not have this cell" in cells[SECOND.name].source
     for exercise in LECTURE.exercises:
         test = cells[f"test_{exercise.name}"]
         assert test.source == source.with_hidden(exercise.tests)
@@ -87,7 +87,7 @@ def test_blank_lines_without_end_are_no_work_for_whoever_colors_them(tmp_path: P
     page, _ = HTMLExporter().from_notebook_node(notebook)
     assert all(feedback.highlighted(text) for text in blank)
     assert time.process_time() - began < 20
-    assert "characters more" in page and "x = 2" in {c.id: c.source for c in notebook.cells}[FIRST.name]
+    assert "more characters" in page and "x = 2" in {c.id: c.source for c in notebook.cells}[FIRST.name]
     honest = "def f():\n\n    # two blank lines follow\n\n\n    return 1  \n"
     assert pages.shown(honest) == honest
     path = autograded.write(ClassFolder(tmp_path), LECTURE, RESULT, [Cell((".1" * 200 + "\n") * 50)] * 90)
@@ -99,7 +99,7 @@ def test_a_long_paragraph_can_be_read_to_its_end_and_of_a_long_line_of_code_the_
     path = autograded.write(ClassFolder(tmp_path), LECTURE, RESULT, cells)
     sources = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.id.startswith("theirs-")]
     assert [source.count("word") for source in sources] == [300, 0]
-    assert sources[1] == ("x = 1" + " + 1" * 300)[:500] + "… (705 characters more)"
+    assert sources[1] == ("x = 1" + " + 1" * 300)[:500] + "… (705 more characters)"
 
 
 def test_what_a_killed_run_left_unfinished_is_removed_when_the_notebook_is_written_again(tmp_path: Path) -> None:

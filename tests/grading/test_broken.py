@@ -230,17 +230,17 @@ def a_test_deleted(notebook: Any) -> None:
     notebook["cells"].remove(cell(notebook, f"test_{NAMES[1]}"))
 
 
-@changes(f"the cell {NAMES[2]} is there 2 times", ALL)
+@changes(f"the cell {NAMES[2]} occurs 2 times", ALL)
 def a_cell_copied(notebook: Any) -> None:
     notebook["cells"].append(cell(notebook, NAMES[2]))
 
 
-@changes("the cell somewhere is not one of 01_tensors", ALL - 1)
+@changes("the cell somewhere does not belong to 01_tensors", ALL - 1)
 def a_cell_renamed(notebook: Any) -> None:
     cell(notebook, NAMES[2])["metadata"]["nbgrader"]["grade_id"] = "somewhere"
 
 
-@changes("is not one of 01_tensors", ALL - 1)
+@changes("does not belong to 01_tensors", ALL - 1)
 def a_name_without_end(notebook: Any) -> None:
     cell(notebook, NAMES[2])["metadata"]["nbgrader"]["grade_id"] = NAMES[2] + "ā" * 1_000_000
 
@@ -271,7 +271,7 @@ def metadata_as_a_list(notebook: Any) -> None:
     notebook["metadata"] = []
 
 
-@changes("is not one of 01_tensors")
+@changes("does not belong to 01_tensors")
 def another_lecture(notebook: Any) -> object:
     return json.loads((project.NOTEBOOKS / "02_dtypes" / "02_dtypes.ipynb").read_text())
 

@@ -126,7 +126,7 @@ def test_in_a_group_the_kernel_ends_what_takes_too_much(place: Path) -> None:
         assert box.group is not None
         with box.conversation() as talk, pytest.raises(Gone):
             talk.ask(Run(FOUR_PROCESSES))
-        assert talk.ended == "it took more than 1,024 MiB of memory"
+        assert talk.ended == "it used more than 1,024 MiB of memory"
         with box.conversation() as talk:
             assert talk.ask(Run("hold = bytearray(b'x') * (600 * 2**20)")) == Ran("", "")
         assert talk.ended == ""

@@ -149,7 +149,7 @@ def test_what_is_given_in_formgrader_becomes_a_record_before_anything_else_happe
     course.has(graded("ada", "a", FIRST.name), graded("bob", "b", FIRST.name))
     course.run("grade")
     course.gives("ada", 0.5, "nearly")
-    assert "1 decisions taken over from Formgrader" in course.run("export")
+    assert "1 decisions recorded from Formgrader" in course.run("export")
     [record] = course.records("ada")
     assert (record.who, record.points, record.comment, record.key) == ("Formgrader", 0.5, "nearly", "key of a")
     assert course.exported("ada")["points"] == WHOLE - FIRST.points + 0.5
@@ -248,7 +248,7 @@ def test_a_decision_about_other_work_is_asked_about_with_both_values(
     if not asked:
         return
     assert f"Tess gave {given:g} points" in said and f"the tests gave {then:g}" in said, said
-    assert f"now the tests give {now:g}" in said and f"{counts:g} count" in said
+    assert f"now the tests give {now:g}" in said and f"{counts:g} points count" in said
     course.decide("ada", FIRST.name, "--points", "0.6")
     assert course.stands("ada").state is State.GRADED and course.mark("ada").points == 0.6
     assert course.nbgraders("ada")[2] is False
@@ -422,11 +422,11 @@ def test_an_extension_needs_no_submission_and_is_shown(course: Class) -> None:
     [
         (["ada"], "nothing is decided"),
         (["ada", "nothing", "--points", "1"], "has no exercise 'nothing'"),
-        (["ada", "--points", "1"], "points are for an exercise"),
+        (["ada", "--points", "1"], "points can only be given for an exercise"),
         (["ada", FIRST.name, "--points", "nan"], "nan points cannot be given"),
         (["ada", FIRST.name, "--points", "-1"], "-1 points cannot be given"),
         (["ada", FIRST.name, "--withdraw", "--points", "1"], "leave out --points"),
-        (["ada", "--until", "tomorrow"], "tomorrow is no day"),
+        (["ada", "--until", "tomorrow"], "tomorrow is not a date"),
         (["adda", FIRST.name, "--points", "1"], "there is no student 'adda'"),
         (["../ada", "--until", "2026-11-30"], "there is no student '../ada'"),
         (["absent", FIRST.name, "--points", "1"], "has no points in 00_napkin_math yet (not submitted)"),
@@ -487,13 +487,13 @@ def test_a_persons_points_for_an_open_question_stay_until_the_new_answer_is_look
         for work in ("first", "other")
     )
     waits = decisions.decided(first, [])
-    assert (waits.state, waits.points) == (State.NEEDS_REVIEW, 0.0) and "why has no points yet" in waits.notes[0]
+    assert (waits.state, waits.points) == (State.NEEDS_REVIEW, 0.0) and "why has no tests" in waits.notes[0]
     for points in (0.0, 2.0):
         given = replace(decisions.about(first, "why"), who="Tess", points=points)
         assert decisions.decided(first, [given]).state is State.GRADED
         asked = decisions.decided(other, [given])
         assert (asked.state, asked.points) == (State.NEEDS_REVIEW, points)
-        assert f"why: Tess gave {points:g} points" in asked.notes[0] and "to other work" in asked.notes[0]
+        assert f"why: Tess gave {points:g} points" in asked.notes[0] and "for a different submission" in asked.notes[0]
 
 
 def hand_in(course: Class, student: str, answer: str) -> None:

@@ -53,7 +53,7 @@ def test_an_attack_is_taken_whole_and_only_for_its_lecture(tmp_path: Path, monke
 def test_a_small_semester_ends_as_planned(tmp_path: Path) -> None:
     ran = CliRunner().invoke(app, ["demo", str(tmp_path / "semester"), "--semester", "--students", "8"])
     assert ran.exit_code == 0, ran.output
-    assert "8 students, 5 lectures: 0 results are not as planned" in ran.output
+    assert "8 students, 5 lectures: 0 results differ from the plan" in ran.output
     course = tmp_path / "semester" / "class"
     assert (
         len(list((course / "reports").glob("*.html"))) == 5

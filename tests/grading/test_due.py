@@ -155,8 +155,10 @@ def test_points_are_the_same_wherever_they_are_shown(course: ClassFolder) -> Non
     ("text", "says"),
     [
         ("dew = 1", "there is no setting 'dew'"), ("due = 2026-11-30", "due is not a table"),
-        ("[due]\n1_tensors = 2026-11-30", "due has no '1_tensors'"), ("[due]\n00_napkin_math = 7", "is no day or time"),
-        ('[due]\n00_napkin_math = "30.11.2026"', "is no day or time"), ('timezone = "Berlin/Europe"', "timezone is"),
+        ("[due]\n1_tensors = 2026-11-30", "due has no '1_tensors'"),
+        ("[due]\n00_napkin_math = 7", "is not a date or time"),
+        ('[due]\n00_napkin_math = "30.11.2026"', "is not a date or time"),
+        ('timezone = "Berlin/Europe"', "timezone is"),
         ("timezone = 1", "timezone is"), ('timezone = "/etc/passwd"', "timezone is"),
         ('attempt = "first"', "attempt is"),
         ("[late]\nper_day = 10", "late.per_day is 10"), ("[late]\nper_day = true", "late.per_day is True"),
@@ -296,7 +298,7 @@ def test_collecting_leaves_the_choice_to_grading_and_says_what_has_no_time(cours
         archive.writestr(f"lovelaceada_1_2_{NAME}.ipynb", "first")
         archive.writestr(f"lovelaceada_1_3_{NAME}-1.ipynb", "second")
     found = collect.collect(course, NAME, tmp_path / "s.zip", [NAME])
-    assert found.remarks == ["s.zip doesn't say when 2 attempts were handed in, and they count as in time"]
+    assert found.remarks == ["s.zip doesn't say when 2 attempts were handed in, so they count as on time"]
     assert course.submission("ada", NAME).read_text() == "second"
     course.submission("ada", NAME).write_text("first")
     assert not collect.collect(course, NAME, tmp_path / "s.zip", [NAME]).new

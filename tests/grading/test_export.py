@@ -139,9 +139,9 @@ def test_an_empty_class_exports_only_headers(lecture: source.Lecture, tmp_path: 
     [
         ("name\nada\n", "has no column `id`"),
         ("", "has no column `id`"),
-        ("id\n../../etc\n", "cannot be a folder"),
-        ("id\n.hidden\n", "cannot be a folder"),
-        ("student_id,x\na\x1bb,1\n", "cannot be a folder"),
+        ("id\n../../etc\n", "cannot be the name of a folder"),
+        ("id\n.hidden\n", "cannot be the name of a folder"),
+        ("student_id,x\na\x1bb,1\n", "cannot be the name of a folder"),
     ],
 )
 def test_a_roster_whose_ids_are_missing_or_no_folders_is_refused(

@@ -105,7 +105,7 @@ def test_everything_from_a_submission_is_plain_text(lecture: source.Lecture, tmp
     results.write(ClassFolder(tmp_path), result)
     page = harmless(written(tmp_path, lecture)[student].path.read_text(encoding="utf-8"))
     assert page.text.count(nasty) >= 4 * len(lecture.exercises) and student in page.text
-    assert f"the cell {nasty} is not one of" in page.text
+    assert f"the cell {nasty} does not belong to" in page.text
 
 
 def test_everything_from_the_hostile_class_is_plain_text(lecture: source.Lecture, tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_very_long_line_is_shortened_in_code_and_kept_in_prose() -> None:
     honest = "x = 1" + " + 1" * 120 + "\n"
     for end in ("\n", "\r", "\r\n"):
         long = f"y = 2{end}" + "x" * 5_000 + f"{end}z = 3"
-        assert pages.shown(long) == "y = 2\n" + "x" * 500 + "… (4,500 characters more)\nz = 3"
+        assert pages.shown(long) == "y = 2\n" + "x" * 500 + "… (4,500 more characters)\nz = 3"
         assert pages.shown(long, prose=True) == long.replace(end, "\n")
         assert pages.shortened(long) and not pages.shortened(long, prose=True)
     assert pages.shown(honest) == honest and not pages.shortened(honest)

@@ -142,8 +142,8 @@ def test_a_layout_without_the_submissions_says_where_they_belong(course: ClassFo
     [
         ("c.CourseDirectory.submitted_directory = ", "cannot be read"),
         ("raise RuntimeError('no')", "cannot be read"),
-        ('c.CourseDirectory.directory_structure = "{nbgrader_step}/{assignment_id}"', "no folder is a student's"),
-        ('c.CourseDirectory.directory_structure = "{nbgrader_step}/s-{student_id}"', "no folder is a student's"),
+        ('c.CourseDirectory.directory_structure = "{nbgrader_step}/{assignment_id}"', "has no folder per student"),
+        ('c.CourseDirectory.directory_structure = "{nbgrader_step}/s-{student_id}"', "has no folder per student"),
         ('c.CourseDirectory.directory_structure = "{step}/{student_id}"', "cannot be filled in"),
         ('c.CourseDirectory.directory_structure = "{nbgrader_step/{student_id}"', "cannot be filled in"),
     ],
@@ -332,7 +332,7 @@ def test_every_command_names_what_was_handed_in_instead_of_the_notebook(tmp_path
     (course.root / "submitted" / "bob").mkdir()
     course.roster.write_text("id\nada\nbob\n", encoding="utf-8")
     give_cases(tmp_path)
-    said = f"ada handed in {name}, and no {NAME}.ipynb"
+    said = f"ada handed in {name}, but no {NAME}.ipynb"
 
     graded = grade_class(course, database=None)
     assert graded.remarks == (said,) and graded.results["ada"].notes == (said,) and not graded.results["bob"].notes
@@ -341,14 +341,28 @@ def test_every_command_names_what_was_handed_in_instead_of_the_notebook(tmp_path
     assert "handed in" not in command("show", course, "--anonymous")  # a name may be in the file's
     command("report", course)
     page = course.report(NAME).read_text(encoding="utf-8")
-    assert said in page and "0 of 2 have points; 1 want a look" in page and "bob handed in" not in page
+    assert said in page and "0 of 2 have points; 1 to look at" in page and "bob handed in" not in page
     command("export", course)
     rows = csv.DictReader((course.exports / f"{NAME}.csv").read_text(encoding="utf-8").splitlines())
     assert {row["student"]: row["notes"] for row in rows} == {"ada": said, "bob": ""}
     students = json.loads((course.exports / f"{NAME}.json").read_text(encoding="utf-8"))["students"]
     assert [student["notes"] for student in students] == [[said], []]
     verified = command("verify", course)
-    assert f"there is no such notebook; there is {name} → " in verified and "1 submissions: 1 of them" in verified
+    assert f"there is no such notebook; the folder has {name} → " in verified and "1 submissions: 1 of them" in verified
+
+
+def test_of_many_files_handed_in_instead_five_are_named_everywhere(tmp_path: Path) -> None:
+    course = ClassFolder(tmp_path)
+    course.assignment("ada", NAME).mkdir(parents=True)
+    for number in range(1_007):
+        (course.assignment("ada", NAME) / f"{number:04}.pdf").touch()
+    give_cases(tmp_path)
+    said = "0000.pdf, 0001.pdf, 0002.pdf, 0003.pdf, 0004.pdf, and 1,002 more files"
+
+    assert grade_class(course, database=None).remarks == (f"ada handed in {said}, but no {NAME}.ipynb",)
+    assert f"the folder has {said} → " in command("verify", course)
+    command("feedback", course)
+    assert f"It was: {said}. Hand in {NAME}.ipynb itself." in course.feedback("ada", NAME).read_text(encoding="utf-8")
 
 
 def changed(course: ClassFolder) -> bool:
@@ -406,7 +420,7 @@ def test_of_a_notebook_with_a_thousand_odd_cells_the_first_findings_are_listed(t
     assert (
         said.count("→") == NOTES_LIMIT + 1
         and "no answer at all" in said
-        and "findings more" in said
+        and "more problems" in said
         and "1 of them need attention" in said
     )
 

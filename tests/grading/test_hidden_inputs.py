@@ -98,7 +98,7 @@ def test_a_class_that_was_graded_before_keeps_its_inputs(tmp_path: Path) -> None
 )
 def test_a_damaged_seed_stops_grading_and_says_what_to_do(text: str, tmp_path: Path) -> None:
     (tmp_path / "class.json").write_text(text)
-    with pytest.raises(FolderError, match=r"class\.json cannot be read.*\n.*put it back"):
+    with pytest.raises(FolderError, match=r"class\.json cannot be read.*\n.*restore it"):
         _ = ClassFolder(tmp_path).seed
 
 
@@ -125,7 +125,7 @@ def test_what_an_answer_sees_of_hidden_cases_is_on_no_page_and_grading_again_rep
         assert sum(each.points for each in result.marks) == OTHER.points - mark.worth
         (page,) = feedback.write(folder, OTHER, {"ada": result})
         text = page.path.read_text()
-        assert "It does what the tests ask that you can see." in text and "seen (" not in text
+        assert "It passes the tests that you can see, but fails" in text and "seen (" not in text
         found.append(result)
     assert found[0] == found[1]
 

@@ -232,7 +232,7 @@ def test_a_cell_that_ends_its_second_process_keeps_its_points_and_takes_nobody_e
 
 
 def test_a_sandbox_that_fails_in_our_own_cells_is_no_zero(boxes: Boxes) -> None:
-    with pytest.raises(SandboxError, match="before it came to the student's code"):
+    with pytest.raises(SandboxError, match="before any of the student's code ran"):
         judge.grade(PROBLEMS, SOLVED, cast(Sandbox, Unlucky(boxes.box, {(1, SOLVED[0].text)})))
 
 

@@ -49,13 +49,13 @@ def values(course: ClassFolder, *options: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("roster", "options", "says"),
     [
-        (None, [], "who may use the hub?"),
+        (None, [], "nobody could use the hub"),
         ("id\nAda Lovelace\n", [], "'Ada Lovelace' can't be a user"),
         ("id\na+b\n", [], "'a+b' can't be a user"),
         ("id\nada\n", ["--grader", "../x"], "'../x' can't be a user"),
         ("id\nada\n", ["--grader", "ada"], "ada can't be both a student and a grader"),
         ("id\ngrader\n", [], "give it an account of its own"),
-        ("id\nada\n", ["--memory", "much"], "'much' is no amount of memory"),
+        ("id\nada\n", ["--memory", "much"], "'much' is not an amount of memory"),
     ],
 )
 def test_what_no_hub_can_be_made_of_is_an_error_and_writes_nothing(

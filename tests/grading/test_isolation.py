@@ -43,6 +43,8 @@ def run(machine: str, number: int, *arguments: int, audit: int | None = None) ->
                 place += then if accumulator >= value else otherwise
             case 0x45:  # BPF_JSET
                 place += then if accumulator & value else otherwise
+            case 0x54:  # BPF_ALU | BPF_AND | BPF_K
+                accumulator &= value
             case 0x06:  # BPF_RET
                 return ALLOW if value == ALLOW else value & 0xFFFF
             case _:
@@ -59,7 +61,7 @@ def test_each_refused_call_has_its_number_on_both_machines(machine: str) -> None
     column = list(NAMES).index(machine)
     table = {**isolation._REFUSED, **isolation._SOCKETS, "prlimit64": isolation._PRLIMIT}
     table |= {"setsockopt": isolation._SETSOCKOPT, "prctl": isolation._PRCTL}
-    table |= {"fcntl": isolation._FCNTL, "mmap": isolation._MMAP}
+    table |= {"fcntl": isolation._FCNTL, "mmap": isolation._MMAP, "ioctl": isolation._IOCTL}
     table |= {"clone3": (isolation._CLONE3,) * 2, "clone": tuple(isolation._MACHINES[m][1] for m in NAMES)}
     listed = {name: numbers[column] for name, numbers in table.items()}
     known = syscalls().load_arch_table(NAMES[machine])
@@ -72,7 +74,7 @@ def test_each_refused_call_has_its_number_on_both_machines(machine: str) -> None
 
 @pytest.mark.parametrize("machine", NAMES)
 def test_every_other_call_is_allowed(machine: str) -> None:
-    special = {*isolation._REFUSED, *isolation._SOCKETS, "clone3"}
+    special = {*isolation._REFUSED, *isolation._SOCKETS, "clone3", "ioctl"}
     known = {name: int(value) for name, value in syscalls().load_arch_table(NAMES[machine]).items()}
     assert len(known) > 300 and known.keys() >= NEEDED
     refused = {name for name, value in known.items() if run(machine, value) != ALLOW}
@@ -104,6 +106,10 @@ def test_what_decides_is_in_the_arguments_of_some_calls(machine: str) -> None:
     assert {call("fcntl", 3, what) for what in (*range(1024), 1030, 1032, 1034)} == {ALLOW}
     refused = [what for what in (*range(1024, 1100), 2**31) if what not in (1030, 1032, 1034)]  # leases, for one
     assert {call("fcntl", 3, what) for what in refused} == {errno.EPERM}
+    terminals = (0x5401, 0x5413, 0x541B, 0x5421, 0x5451, 0x80045430, 0x40045431, 0x802C542A)
+    assert {call("ioctl", 3, what) for what in terminals} == {ALLOW}
+    labels = (0x81009431, 0x80111500, 0x80811501, 0x40049409, 0x80086601, 0xC020660B, 0, 0x54, 0x540000, 2**32)
+    assert {call("ioctl", 3, what) for what in labels} == {errno.ENOTTY}
     private, shared, anonymous, huge = 2, 1, 0x20, 0x40000
     assert {call("mmap", 0, 1, 3, flags) for flags in (private | anonymous, private, shared, 3, 0x4022)} == {ALLOW}
     refused = [shared | anonymous, 3 | anonymous, shared | anonymous | 2**32, private | anonymous | huge, shared | huge]

@@ -205,6 +205,69 @@ def test_an_answer_that_does_nothing_is_never_paid_whatever_the_courses_helpers_
     assert not found
 
 
+# Answers with summaries of numbers that nobody drew, and with numbers that are too simple to be those.
+FORGER = """
+import dataclasses
+import torch
+import course_utils.testing as testing
+
+real, summaries = testing.witness, {summaries!r}
+
+
+def witness(target, args, kwargs):
+    seen = real(target, args, kwargs)
+    if (kind := getattr(target, "__name__", "")) in summaries:
+        return dataclasses.replace(seen, value=forged(summaries[kind], *args), error=None, message="")
+    return seen
+
+
+def forged(summary, *args):
+    return {value}
+
+
+def {name}(*args):
+    return torch.zeros(2, 2)
+
+
+testing.witness = witness
+"""
+FORGED = {
+    "summary": "summary",
+    "summaries": "[summary] * 20",
+    "zeros": "torch.zeros(args[0] if isinstance(args[0], (list, tuple)) else 2)",
+    "pairs of zeros": "[(torch.zeros(3, 4, dtype=torch.int64),) * 2]",
+    "nothing": "[]",
+}
+
+
+@pytest.mark.parametrize(
+    ("lecture", "name"), [("07_models_and_init", "truncated_normal"), ("09_training_loop", "get_batch")]
+)
+def test_a_made_up_summary_is_never_paid(lecture: str, name: str, box: sandbox.Sandbox) -> None:
+    problems = checks.problems(source.read(project.source_path(lecture)))
+    check = next(exercise.check for exercise in problems.exercises if exercise.name == name)
+    summaries, asked = {}, {}
+    for requirement in check.requirements:
+        if requirement.summary:
+            expected, rules = requirement.cases[0].expected["value"], requirement.comparison.rules
+            value = {key: each if key not in rules else middle(each) for key, each in expected.items()}
+            summaries[requirement.target] = asked[requirement.text] = value
+            outcome = {"value": value, "mutated": []}
+            assert requirement.comparison.difference(outcome, requirement.cases[0].expected) is None  # if believed
+    assert len(asked) >= 2
+    for forged in FORGED.values():
+        answer = FORGER.format(name=name, summaries=summaries, value=forged)
+        assert not {text for _, text in paid(problems, box, {name: answer})} & asked.keys()
+
+
+def middle(bounds: Any) -> Any:
+    """A value within bounds, or what is not bounds as it is."""
+    if isinstance(bounds, (list, tuple)) and len(bounds) == 2 and all(type(each) in (int, float) for each in bounds):
+        whole = all(type(each) is int for each in bounds)
+        return sum(bounds) // 2 if whole else sum(bounds) / 2
+    return [middle(each) for each in bounds] if isinstance(bounds, (list, tuple)) else bounds
+
+
 # What functions give that look at nothing.
 CONSTANTS = {
     "0": "0",

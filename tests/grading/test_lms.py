@@ -159,7 +159,7 @@ def test_a_dry_run_says_exactly_what_canvas_then_does(course: Path, tmp_path: Pa
     changed = {key for key in there.grades if float(there.grades[key]) != float(before.get(key, "nan"))}
     assert changed == {("18", "01_tensors"), ("19", "01_tensors")}
     assert "charles: 5 → 0" in said and "emmy: no grade → 1.25" in said and "ada:" not in said
-    assert "Canvas would change 2 grades and keep 1; nothing is done" in said
+    assert "Canvas would change 2 grades and keep 1; no changes made" in said
 
 
 def test_a_gradebook_with_semicolons_and_divided_names_is_read(course: Path, tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_dry_run_says_what_moodle_would_do(course: Path, tmp_path: Path) -> No
     file.write_text(there.download(), encoding="utf-8")
     said = run(course, "--against", str(file))
     assert "ada: 5 → 6" in said and "charles: no grade → 0" in said
-    assert "Moodle would change 2 grades and keep 1; nothing is done" in said
+    assert "Moodle would change 2 grades and keep 1; no changes made" in said
     there.people = [one for one in there.people if one.number != "17"]
     file.write_text(there.download(), encoding="utf-8")
     assert "• ada is not in this gradebook as Username ada@x.org" in run(course, "--against", str(file), code=1)
@@ -215,7 +215,7 @@ def test_a_dry_run_says_what_moodle_would_do(course: Path, tmp_path: Path) -> No
     [
         (b"", "is empty"),
         (b"\xff\xfe\x00", "is not a CSV"),
-        (b"a,b\n1,2\n", "no gradebook of Canvas"),
+        (b"a,b\n1,2\n", "not a gradebook from Canvas"),
         (None, "No such file"),
     ],
 )

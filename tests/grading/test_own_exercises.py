@@ -140,7 +140,7 @@ def test_the_skeleton_of_a_lecture_runs_from_top_to_bottom(solved: bool, place: 
 
 @pytest.mark.parametrize(
     ("setting", "says"),
-    [("exercises = 3", "no folder"), ('exercises = "../nowhere"', "no folder"), ("", "names no folder")],
+    [("exercises = 3", "not a folder"), ('exercises = "../nowhere"', "not a folder"), ("", "names no folder")],
 )
 def test_a_setting_that_names_no_folder_is_an_error(place: Path, setting: str, says: str) -> None:
     (place / "my-class" / "class.toml").write_text(setting)

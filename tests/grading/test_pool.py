@@ -62,7 +62,7 @@ if "autograder.grading.pool" in sys.orig_argv:
         if what == "refused" and attempts <= int(times or 9):
             return worker.Failed("no sandbox", refused=True)
         if what == "lost" and attempts <= int(times):
-            return worker.Failed("the sandbox was lost", lost=True)
+            return worker.Failed("the sandbox broke", lost=True)
         note("end", task.student, os.getpid())
         return worker.Graded((), notes=(task.student,))
 
@@ -145,7 +145,7 @@ def test_a_task_that_kills_every_worker_fails_after_three_attempts_the_last_of_t
     names = ["dies 9", *(f"waits 0.{number}" for number in range(1, 6)), "after"]
     found = dict(graded(*names, workers=2))
     failed = found.pop("dies 9")
-    assert failed == Failed(f"the worker died {ATTEMPTS} times while it was graded")
+    assert failed == Failed(f"the worker died {ATTEMPTS} times while grading it")
     assert found == {student: Graded((), notes=(student,)) for student in names[1:]}
     assert begun(log, "dies 9") == ATTEMPTS
     lines = log()
@@ -166,7 +166,7 @@ def test_a_task_beyond_its_time_ends_like_any_that_does_and_the_others_go_on(
     assert found.keys() == set(named) and begun(log, "waits 300") == 1
     late = found.pop("waits 300")
     assert isinstance(late, Graded) and [mark.points for mark in late.marks] == [0.0]
-    assert "did not come to an end" in late.marks[0].message and "longer than it may in all" in late.notes[0]
+    assert "did not finish" in late.marks[0].message and "exceeded its total time limit" in late.notes[0]
     assert all(isinstance(outcome, Graded) and outcome.marks == () for outcome in found.values())
 
 
@@ -193,7 +193,7 @@ def test_a_worker_that_is_killed_from_outside_is_replaced_busy_or_idle(log: Log)
 
 def test_workers_that_die_while_they_start_end_the_run_with_a_remedy(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POOL_START", "die")
-    with pytest.raises(EngineError, match=rf"{ATTEMPTS} workers died while they started\n  → .*run the same command"):
+    with pytest.raises(EngineError, match=rf"{ATTEMPTS} workers died while starting\n  → .*run the same command"):
         graded("a", "b", "c")
     assert sum(line.startswith("start") for line in log()) == ATTEMPTS and living(log) == set()
 
@@ -202,7 +202,7 @@ def test_a_python_that_cannot_run_the_worker_ends_the_run(monkeypatch: pytest.Mo
     (tmp_path / "python").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "python").chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    with pytest.raises(EngineError, match="died while they started"):
+    with pytest.raises(EngineError, match="died while starting"):
         graded("a")
 
 
@@ -224,7 +224,7 @@ def test_a_worker_without_a_sandbox_beside_others_ends_nothing(log: Log, monkeyp
 def test_a_task_without_a_sandbox_is_tried_again_the_last_time_alone_and_then_ends_the_run(log: Log) -> None:
     names = ["refused 2", "lost 2", "waits 1", "lost 9", "a"]
     found = dict(graded(*names))
-    assert found.pop("lost 9") == Failed("the sandbox was lost", lost=True)
+    assert found.pop("lost 9") == Failed("the sandbox broke", lost=True)
     assert found == {student: Graded((), notes=(student,)) for student in names if student != "lost 9"}
     assert begun(log, "refused 2") == begun(log, "lost 2") == begun(log, "lost 9") == ATTEMPTS
     with pytest.raises(SandboxError, match="no sandbox"):

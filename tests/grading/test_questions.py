@@ -65,12 +65,15 @@ def test_a_source_has_questions_beside_its_exercises() -> None:
 @pytest.mark.parametrize(
     ("cell", "says"),
     [
-        ('[markdown] nbgrader={"grade": true, "solution": true, "grade_id": "why"}', "lacks points"),
-        ('[markdown] nbgrader={"grade": true, "solution": true, "grade_id": "why", "points": "3"}', "lacks points"),
-        ('[markdown] nbgrader={"grade": true, "solution": true, "points": 3}', "lacks points or a name"),
+        ('[markdown] nbgrader={"grade": true, "solution": true, "grade_id": "why"}', "has no points"),
+        ('[markdown] nbgrader={"grade": true, "solution": true, "grade_id": "why", "points": "3"}', "has no points"),
+        ('[markdown] nbgrader={"grade": true, "solution": true, "points": 3}', "has no points or no name"),
         ('[markdown] nbgrader={"grade": true, "grade_id": "why", "points": 3}', "text cannot be a test"),
-        ('nbgrader={"task": true, "grade_id": "why", "points": 3}', "a task is text"),
-        ('[markdown] nbgrader={"task": true, "solution": true, "grade_id": "w", "points": 3}', "a task is text"),
+        ('nbgrader={"task": true, "grade_id": "why", "points": 3}', "a task must be a text cell"),
+        (
+            '[markdown] nbgrader={"task": true, "solution": true, "grade_id": "w", "points": 3}',
+            "a task must be a text cell",
+        ),
     ],
 )
 def test_a_question_that_nbgrader_could_not_use_is_an_error(cell: str, says: str) -> None:
@@ -134,7 +137,7 @@ def test_from_the_source_to_the_exports(course: Path) -> None:
     (course / "submitted" / "torn" / NAME / f"{NAME}.ipynb").write_text("{")
 
     said = run("grade", course, "--unsafe", "--workers", "0")
-    assert "why has no points yet, and no tests: a person gives them" in said
+    assert "why has no tests: a person has yet to give points" in said
     folder = ClassFolder(course)
     stands = decisions.table(folder, NAME, ["ada", "blank", "lost", "torn"])
     waits = {name: [mark.exercise for mark in one.marks if mark.open] for name, one in stands.items()}

@@ -70,7 +70,7 @@ def test_the_pictures_say_what_the_class_did(lecture: source.Lecture) -> None:
     alts = re.findall(r'<svg[^>]*aria-label="([^"]+)"', html)
     assert len(alts) == 4 and html.index("<svg") < html.index("<table")
     states, scores, passed, mistakes = alts
-    assert "6 of 11 have points; 2 want a look" in states and "3 not submitted" in states
+    assert "6 of 11 have points; 2 to look at" in states and "3 not submitted" in states
     worth = [e.points for e in lecture.exercises]
     totals = sorted(sum(worth[:n]) for n in range(6))
     assert f"{(totals[2] + totals[3]) / 2:g} of {sum(worth):g} points" in scores
@@ -78,9 +78,9 @@ def test_the_pictures_say_what_the_class_did(lecture: source.Lecture) -> None:
     # Exercise k is passed by the students 6 - 1 - k … of six: 5, 4, 3, 2, 1, 0.
     assert re.findall(r": (\d+)%", passed) == [f"{100 * n / 6:.0f}" for n in (5, 4, 3, 2, 1, 0)]
     assert "passed by 0%" in passed and "1.6" in passed.split(",")[0]
-    assert "by 6 of 6" in mistakes and f"mistake in {lecture.exercises[-1].name}: 6" in mistakes
+    assert "recognized mistake: 6 of 6" in mistakes and f"mistake in {lecture.exercises[-1].name}: 6" in mistakes
     assert f"mistake in {lecture.exercises[0].name}: 1" in mistakes
-    table = html[html.index("All 6, with the exercise") :]
+    table = html[html.index("All 6, with their exercises") :]
     assert re.findall(r'<td class="number">(\d)</td><td class="number">(\d+)%</td>', table)[:6] == [
         (f"{n}", f"{100 * n / 6:.0f}") for n in (6, 5, 4, 3, 2, 1)
     ]
@@ -92,7 +92,7 @@ def test_the_time_that_grading_took_is_drawn_and_the_slowest_named(lecture: sour
     html = report.page(lecture, found, times=took)
     time = re.findall(r'<svg[^>]*aria-label="([^"]+)"', html)[-1]
     assert "Half of the submissions took 0.31 s or less" in time
-    assert "In all 42 s, the slowest is s0 with 30 s; " in time and "up to 30 s, the slowest: s4: 1, " in time
+    assert "In all 42 s; the slowest is s0 with 30 s; " in time and "up to 30 s, the slowest: s4: 1, " in time
     assert "up to 100 s, the slowest: s0: 1" in time
     assert re.findall(r"up to ([\d.]+ s)(?:, the slowest: \w+)?: (\d)", time) == [
         ("0.3 s", "2"), ("1 s", "1"), ("3 s", "0"), ("10 s", "0"), ("30 s", "1"), ("100 s", "1"),
@@ -136,7 +136,7 @@ def test_a_picture_is_as_wide_as_it_is_whatever_a_name_is_made_of() -> None:
 
 
 def test_a_report_on_an_empty_class_and_on_one_where_nobody_is_graded(lecture: source.Lecture) -> None:
-    assert "Nobody is here yet" in harmless(report.page(lecture, {})).text
+    assert "There are no students yet" in harmless(report.page(lecture, {})).text
     waiting = {name: r for name, r in a_class(lecture).items() if r.points is None}
     page = harmless(report.page(lecture, waiting))
     assert "Nobody is graded yet" in page.text and "5 students: 3 not submitted, 1 queued, 1 failed here" in page.text

@@ -30,13 +30,13 @@ NAME = "01_tensors"
 def test_a_project_inside_the_folder_of_this_python_is_refused(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As after `python -m venv .` in the project: what is bound for Python's sake would bring the solutions along."""
     monkeypatch.setattr(sys, place, str(project.ROOT))
-    with pytest.raises(sandbox.SandboxError, match=r"lies in .*which every submission may read(.|\n)*→ move it"):
+    with pytest.raises(sandbox.SandboxError, match=r"is in .*which every submission can read(.|\n)*→ move it"):
         sandbox.Wall(False)
 
 
 @pytest.mark.parametrize("shown", ["autograder/inside", "course_utils"])
 def test_a_class_in_a_folder_that_the_sandbox_shows_is_refused(shown: str) -> None:
-    with pytest.raises(sandbox.SandboxError, match="every submission may read"):
+    with pytest.raises(sandbox.SandboxError, match="every submission can read"):
         sandbox.require_hidden(project.ROOT / shown / "class")
     sandbox.require_hidden(project.ROOT / "class")
 
@@ -44,17 +44,17 @@ def test_a_class_in_a_folder_that_the_sandbox_shows_is_refused(shown: str) -> No
 def test_a_link_into_a_readable_place_is_followed_and_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "python").symlink_to(project.ROOT)
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "python"))
-    with pytest.raises(sandbox.SandboxError, match="every submission may read"):
+    with pytest.raises(sandbox.SandboxError, match="every submission can read"):
         sandbox.require_hidden(project.ROOT)
     (tmp_path / "class").symlink_to("/usr/share")
-    with pytest.raises(sandbox.SandboxError, match="every submission may read"):
+    with pytest.raises(sandbox.SandboxError, match="every submission can read"):
         sandbox.require_hidden(tmp_path / "class" / "mine")
 
 
 @pytest.mark.parametrize("hidden", ["/tmp", "/dev/shm", "/proc"])
 def test_a_python_that_the_sandbox_would_hide_is_refused(hidden: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", f"{hidden}/venv")
-    with pytest.raises(sandbox.SandboxError, match="each submission gets anew"):
+    with pytest.raises(sandbox.SandboxError, match="is private to each submission"):
         sandbox.Wall(False)
 
 
@@ -64,7 +64,7 @@ def test_a_class_where_submissions_could_read_it_is_not_graded(tmp_path: Path, m
     path.parent.mkdir(parents=True)
     path.write_text('{"cells": [')
     monkeypatch.setattr(sys, "base_prefix", str(tmp_path))
-    with pytest.raises(sandbox.SandboxError, match=f"{course} lies in {tmp_path}, which every submission may read"):
+    with pytest.raises(sandbox.SandboxError, match=f"{course} is in {tmp_path}, which every submission can read"):
         grade.grade_class(ClassFolder(course), NAME, workers=0)
     assert not (course / "results").exists()
     assert grade.grade_class(ClassFolder(course), NAME, workers=0, unsafe=True, database=None).graded == ("ada",)
@@ -88,7 +88,7 @@ def test_a_class_that_keeps_something_where_submissions_could_read_it_is_not_gra
         setting = f"db_url = 'sqlite:///{readable}/book.db'"
     (course / "nbgrader_config.py").write_text(f"c = get_config()\nc.CourseDirectory.{setting}\n")
     monkeypatch.setattr(sys, "base_prefix", str(readable))
-    with pytest.raises(sandbox.SandboxError, match=f"{readable}, which every submission may read"):
+    with pytest.raises(sandbox.SandboxError, match=f"{readable}, which every submission can read"):
         grade.grade_class(ClassFolder(course), NAME, workers=0)
 
 

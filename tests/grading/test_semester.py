@@ -131,9 +131,35 @@ def test_it_has_what_a_semester_has(made: semester.Semester) -> None:
     late = [one for week, _, each in work for one in each if one.when > made.due(week)]
     assert len(late) > 30 and len(made.left) == 30 and len(made.renamed) == 15
     assert len(made.given) == 16 and {points for points in made.given.values()} > {0.0}
-    by = {each.who for name in made.students[:30] for each in decisions.read(made.folder, NAMES[0], name)[0]}
-    assert by == {"Tess", "Theo"}
     assert len(attempts.read(made.folder, NAMES[2], next(n for w, n, o in work if w == 2 and len(o) == 2))) == 2
+
+
+def test_of_two_decisions_at_the_same_moment_both_are_kept_and_the_later_one_counts(made: semester.Semester) -> None:
+    first = made.lectures[0].exercises[0].name
+    students = [student for _, student, exercise in made.given if exercise == first][:3]
+    whens: dict[str, list[str]] = {"Tess": [], "Theo": []}
+    for student in students:
+        earlier, later, *_ = (
+            each for each in decisions.read(made.folder, NAMES[0], student)[0] if each.exercise == first
+        )
+        assert {earlier.who, later.who} == whens.keys() and earlier.points != later.points
+        assert decisions.latest([earlier, later])[first] is later
+        for each in (earlier, later):
+            whens[each.who].append(each.when)
+    # They went through the students together: if one had finished before the other began, this would be no test.
+    assert max(map(min, whens.values())) < min(map(max, whens.values()))
+
+
+def test_work_that_comes_after_points_by_hand_is_asked_about_with_both_values(made: semester.Semester) -> None:
+    assert {student for student, _ in made.again} == made.asked.keys() and len(made.asked) > 2
+    for (student, exercise), points in made.again.items():
+        earlier = [each for each in decisions.read(made.folder, NAMES[0], student)[0] if each.exercise == exercise]
+        [before, after] = earlier[-2:]
+        [asked] = [note for note in made.asked[student] if note.startswith(f"{exercise}: ")]
+        worth = next(mark.worth for mark in found(made, NAMES[0])[student].marks if mark.exercise == exercise)
+        assert f"{before.who} gave {before.points:g} points" in asked
+        assert f"now the tests give {worth:g}" in asked and before.points != worth
+        assert after.points == points != worth and after.submission != before.submission
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -184,7 +184,7 @@ def test_flipped_bits_give_way_to_a_number_that_is_written_and_clear_one_that_is
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("float16", "0.1", "0.1 is rounded: what is stored is 2.44e-5 less, 0.0244% of it."),
+        ("float16", "0.1", "0.1 is rounded: the stored number is 2.44e-5 less, or 0.0244%."),
         ("float16", "0.5", "0.5 is stored exactly."),
         ("float16", "1e9", "1e9 becomes ∞: the largest finite number is 65,504."),
         ("float16", "65505", "65505 becomes 65504, the largest finite number."),
@@ -193,9 +193,9 @@ def test_flipped_bits_give_way_to_a_number_that_is_written_and_clear_one_that_is
         ("E4M3", "460", "460 becomes 448, the largest number: E4M3 has no infinity."),
         ("E4M3", "inf", "inf becomes 448, the largest number: E4M3 has no infinity."),
         ("E2M1", "-1e999", "-1e999 becomes −6, the largest number: E2M1 has no infinity."),
-        ("E5M2", "-inf", "-inf is stored as such."),
-        ("bfloat16", "nan", "nan is stored as such."),
-        ("E4M3", "1/3", "1/3 is rounded: what is stored is 0.0104 more, 3.12% of it."),
+        ("E5M2", "-inf", "-inf is stored exactly."),
+        ("bfloat16", "nan", "nan is stored exactly."),
+        ("E4M3", "1/3", "1/3 is rounded: the stored number is 0.0104 more, or 3.12%."),
     ],
 )
 def test_the_finding_says_what_became_of_the_number(name: str, text: str, said: str) -> None:

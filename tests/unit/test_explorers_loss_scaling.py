@@ -81,7 +81,7 @@ def test_random_gradients_too_at_every_scale() -> None:
 def test_zeros_infinities_and_nans_are_left_out_and_counts_are_plain_data() -> None:
     odd = torch.tensor([0.0, math.inf, math.nan, 1.0, -2.0])
     explorer = loss_scaling.explore(odd, exponent=0)
-    assert explorer.frame()["title"] == "Times 2⁰, 100% of the gradients are normal in float16"
+    assert explorer.frame()["title"] == "At 2⁰, 100% of the gradients are normal in float16"
     arguments = json.loads(json.dumps(explorer.arguments))
     assert load("loss_scaling", arguments).frame() == explorer.frame()
     with pytest.raises(ValueError, match="no gradient is finite and not zero"):
@@ -91,9 +91,9 @@ def test_zeros_infinities_and_nans_are_left_out_and_counts_are_plain_data() -> N
 def test_what_e4m3_makes_of_large_numbers_is_what_this_torch_does() -> None:
     explorer = loss_scaling.explore(torch.tensor([1.0]), exponent=20, form="float8, E4M3")
     cut = torch.tensor(1e9).to(torch.float8_e4m3fn).float().item() == 448
-    assert ("are cut to 448" in explorer.frame()["finding"]) == cut
+    assert ("become 448" in explorer.frame()["finding"]) == cut
     never = loss_scaling.explore(torch.tensor([1.0]), exponent=20, form="float8, E4M3", cut=not cut)
-    assert ("are cut to 448" in never.frame()["finding"]) != cut
+    assert ("become 448" in never.frame()["finding"]) != cut
 
 
 def test_the_gradients_follow_the_hand() -> None:

@@ -73,7 +73,7 @@ def test_the_questions_of_lectures_08_and_12() -> None:
     }
     assert fitting == {("zero", "ZeRO 2: and gradients"), ("zero", "ZeRO 3: and parameters")}
     both = {"zero": "ZeRO 3: and parameters", "checkpointing": True}
-    assert "of the activations, it's what the loss keeps (54%)" in EXPLORER.frame(both)["finding"]
+    assert "the largest part of the activations is what the loss saves (54%)" in EXPLORER.frame(both)["finding"]
     titles = {n: EXPLORER.frame({**both, "context": f"{n:,}"}) for n in memory_budget.CONTEXTS}
     longest = max(n for n, frame in titles.items() if "left on" in frame["title"])
     assert longest == 65_536 and "The largest part is activations" in titles[longest]["finding"]

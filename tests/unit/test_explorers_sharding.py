@@ -32,7 +32,12 @@ def test_the_title_says_where_it_fits() -> None:
                 totals = [sum(sharding.held(model, int(cards.replace(",", "")), z).values()) for z in range(4)]
                 title = explorer.frame({"model": model, "card": card, "cards": cards})["title"]
                 fits = [z for z, total in enumerate(totals) if total <= memory]
-                words = {0: "without ZeRO", 1: "from ZeRO 1 on", 2: "from ZeRO 2 on", 3: "only with ZeRO 3"}
+                words = {
+                    0: "without ZeRO",
+                    1: "with ZeRO 1 or higher",
+                    2: "with ZeRO 2 or higher",
+                    3: "only with ZeRO 3",
+                }
                 where = words[fits[0]] if fits else "at no stage"
                 assert title.startswith(f"{model} fits {where}: ")
                 assert readable(totals[fits[0] if fits else 3], "B") in title and readable(memory, "B") in title

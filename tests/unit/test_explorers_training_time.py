@@ -69,7 +69,7 @@ def test_the_questions_of_lecture_00() -> None:
     assert EXPLORER.frame()["title"] == "180 days and 17.6 million USD on 1,024 × H100 SXM"
     assert EXPLORER.frame({"cards": "2,048"})["title"] == "90 days and 17.6 million USD on 2,048 × H100 SXM"
     frame = EXPLORER.frame({"run": "Llama 3.1 8B", "mfu": "0.14"})
-    assert frame["finding"].endswith("Published are 1.46 million (H100 80GB): 1.01 times that.")
+    assert frame["finding"].endswith("The published figure is 1.46 million (H100 80GB): 1.01 times that.")
     dots = {key: shape for key, shape in keyed(frame["svg"]).items() if key.startswith("bill")}
     assert set(dots) == {"bill", *(f"bill {name}" for name in training_time.RUNS)}
 

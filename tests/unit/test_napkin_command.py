@@ -90,7 +90,7 @@ def test_the_command_takes_a_module_and_a_card_of_your_own(capsys: pytest.Captur
         (["--model", "GPT-3", "--input", "int64[2]"], "--input is a module's input"),
         (["--model", "GPT-3", "--tokens", "many"], "--tokens: 'many' is not a number; expected one such as 0.4"),
         (["--model", "GPT-3", "--tokens", "-1"], "tokens is -1.0: it must be positive"),
-        (["--model", "GPT-3", "--mfu", "41"], "mfu is 41.0: give it as a share of the peak"),
+        (["--model", "GPT-3", "--mfu", "41"], "mfu is 41.0: give it as a fraction of the peak"),
         (["--model", "GPT-3", "--batch", "1.5"], "'1.5' is not a count; expected 1, 2, 3"),
         (["--model", "GPT-3", "--batch", "1e400"], "'1e400' is not a count; expected 1, 2, 3, … and at most 1e"),
         (["--model", "GPT-3", "--cards", "1e99"], "'1e99' is not a count"),
@@ -217,7 +217,7 @@ def test_no_number_is_so_large_that_the_command_hangs(words: list[str], capsys: 
 )
 def test_memory_is_given_as_people_write_it(text: str, value: float, capsys: pytest.CaptureFixture[str]) -> None:
     shown = run(capsys, "--model", "GPT-2 small", "--card", "A10G", "--memory", text)
-    assert re.search(rf"(of|for) {readable(value, 'B')}, ", shown)
+    assert re.search(rf"(of|card's) {readable(value, 'B')}[,.]", shown)
 
 
 def test_mfu_is_found_in_a_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

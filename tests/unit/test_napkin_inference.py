@@ -136,7 +136,7 @@ def test_the_mfu_of_prefill_says_where_it_comes_from() -> None:
     [
         (lambda: napkin.Serving(batch=0), "batch is 0"),
         (lambda: napkin.Serving(weights="int3"), "weights is 'int3': expected one of float32, bfloat16"),
-        (lambda: napkin.prefill_seconds(EIGHT, H100, 10, mfu=50), "give it as a share of the peak"),
+        (lambda: napkin.prefill_seconds(EIGHT, H100, 10, mfu=50), "give it as a fraction of the peak"),
         (lambda: napkin.decode_seconds(EIGHT, H100, 0), "context is 0"),
         (lambda: napkin.serve(EIGHT, napkin.Serving(), card="abacus"), "no card called 'abacus'"),
     ],

@@ -207,7 +207,7 @@ def test_no_zero_stage_adds_memory_and_with_one_card_all_are_equal() -> None:
         (lambda: napkin.Experts(4, 5, 8), "5 active experts of 4"),
         (lambda: napkin.Transformer(2, 8, 2, 9, experts=napkin.Experts(4, 1, 8, dense_layers=3)), "3 dense layers"),
         (lambda: napkin.training(0, 1, peak=1, mfu=0.5), "parameters is 0"),
-        (lambda: napkin.training(1, 1, peak=1, mfu=50), "give it as a share of the peak"),
+        (lambda: napkin.training(1, 1, peak=1, mfu=50), "give it as a fraction of the peak"),
         (lambda: napkin.run(math.inf, peak=1, mfu=0.5), "flops is inf: it must be positive and finite"),
     ],
 )

@@ -178,7 +178,7 @@ def test_following_the_advice_makes_the_plan_fit() -> None:
                     if planned.fits:
                         assert not planned.advice and planned.verdict.startswith("It fits: ")
                         continue
-                    assert readable(planned.held - limit, "B") + " too much" in planned.verdict
+                    assert readable(planned.held - limit, "B") + " more than the card" in planned.verdict
                     for advice in planned.advice:
                         if advice.startswith("a card with"):
                             larger = re.fullmatch(r"a card with more memory: (.*), (.*)", advice)[1]

@@ -546,7 +546,7 @@ def test_mfu_curve_names_a_utilization_above_one() -> None:
     [
         ([], {"fp32": []}, {"fp32": 1.0}, "nothing to draw"),
         ([64], {}, {}, "nothing to draw"),
-        ([64, 64], {"fp32": [1.0, 1.0]}, {"fp32": 1.0}, "sizes must rise"),
+        ([64, 64], {"fp32": [1.0, 1.0]}, {"fp32": 1.0}, "sizes must be ascending"),
         ([64], {"fp32": [1.0, 1.0]}, {"fp32": 1.0}, "'fp32' has 2 rates for 1 sizes"),
         ([64], {"fp32": [1.0]}, {}, "no entry for 'fp32'"),
         ([64], {"fp32": [0.0]}, {"fp32": 1.0}, "a rate of 'fp32' is 0.0"),
@@ -599,7 +599,7 @@ def test_predicted_vs_measured_has_an_axis_per_unit_and_writes_the_ratio() -> No
     words = texts(fig)
     for text in ("4 GB", "6 GB", "× 1.50", "2 ms", "500 µs", "× 0.25", "1 TB", "× 1.00", "days", "× 10"):
         assert text in words
-    assert "Furthest off: d, by a factor of 10" in words
+    assert "Farthest off: d, by a factor of 10" in words
 
 
 def test_numbers_that_nobody_measured_are_not_called_measured() -> None:
@@ -701,7 +701,7 @@ def test_curves_mark_every_value_and_name_each_curve_once() -> None:
     [
         ([], {"a": []}, "nothing to draw"),
         ([1], {}, "nothing to draw"),
-        ([2, 1], {"a": [1, 1]}, "must rise"),
+        ([2, 1], {"a": [1, 1]}, "must be ascending"),
         ([1, 2], {"a": [1]}, "1 values for 2 x"),
         ([1, 2], {"a": [1, 0]}, "a value of 'a'"),
         ([-1, 2], {"a": [1, 1]}, "an x"),

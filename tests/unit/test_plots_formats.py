@@ -46,9 +46,7 @@ def test_nothing_to_draw_is_an_error() -> None:
         plots.gap_curves({"a": {}}, reach=8, title="x")
 
 
-@pytest.mark.parametrize(
-    ("value", "message"), [(1.5, "between 0 and 1"), (-0.5, "positive"), (None, "must be a number")]
-)
+@pytest.mark.parametrize(("value", "message"), [(1.5, "from 0 to 1"), (-0.5, "positive"), (None, "must be a number")])
 def test_a_share_that_is_not_between_0_and_1_is_refused(value: object, message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         plots.curves([1], {"a": [value]}, xlabel="x", ylabel="y", shares=True, title="t")  # type: ignore[list-item]

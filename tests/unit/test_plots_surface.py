@@ -45,7 +45,7 @@ def test_the_outermost_contour_goes_through_the_start() -> None:
         ({"a": (bowl, {})}, "one row or more"),
         ({"a": (bowl, {"x": [(1, 1)]}), "b": (bowl, {"x": [(1, 1)], "y": [(1, 1)]})}, "the same number of paths"),
         ({"a": (bowl, {"x": []})}, "the path of 'x' is empty"),
-        ({"a": (bowl, {"x": [(1, 1), (float("nan"), 0)]})}, "leaves the numbers"),
+        ({"a": (bowl, {"x": [(1, 1), (float("nan"), 0)]})}, "not finite"),
     ],
 )
 def test_descent_refuses_bad_input(rows: dict, problem: str) -> None:

@@ -37,12 +37,17 @@ def look(student, shape, std, seed):
     }
 
 
-def statistics(student, shape, std):
-    """Of many numbers, in units of std: how large they are, and which share lies where. The seed varies."""
+def numbers(student, shape, std):
+    """Many numbers. The seed varies."""
     import torch
 
     seed = int(torch.randint(2**31, ()))
-    x = student.truncated_normal(shape, std, torch.Generator().manual_seed(seed)).detach().double() / std
+    return student.truncated_normal(shape, std, torch.Generator().manual_seed(seed))
+
+
+def statistics(numbers, shape, std):
+    """In units of std: how large they are, and which share lies where."""
+    x = numbers.detach().double() / std
     size = x.abs()
     return {
         "shape": list(x.shape),
@@ -54,13 +59,11 @@ def statistics(student, shape, std):
     }
 
 
-def tails(student, shape, std):
-    """Of many numbers: what has become of those that lay outside. The seed varies."""
+def tails(numbers, shape, std):
+    """What has become of those that lay outside."""
     import numpy as np
-    import torch
 
-    seed = int(torch.randint(2**31, ()))
-    x = student.truncated_normal(shape, std, torch.Generator().manual_seed(seed)).detach().double() / std
+    x = numbers.detach().double() / std
     _, counts = np.unique(x.numpy(), return_counts=True)  # several times as fast as torch.unique
     return {
         "shape": list(x.shape),
@@ -151,7 +154,8 @@ exercise.requirement(
 exercise.requirement(
     "the numbers follow a normal distribution with mean 0 and std `std`, given that each lies within ±3 · `std`",
     points=0.75,
-    probe=statistics,
+    probe=numbers,
+    summary=statistics,
     band=SHARES,
     visible=[many(0.02, 600, 700), many(5.0, 600, 700)],
     edges={
@@ -165,7 +169,8 @@ exercise.requirement(
 exercise.requirement(
     "no number is beyond ±3 · `std`, and none is clamped or replaced by a fixed value",
     points=0.5,
-    probe=tails,
+    probe=numbers,
+    summary=tails,
     bounds={
         "the largest magnitude, in std": (0, 3.00001),
         "numbers that are ±3 · std": (0, 20),

@@ -16,16 +16,21 @@ def text_of(count, dtype, first=0):
 
 
 def batches(student, count, dtype, batch, context, first=0, calls=1):
-    """The form of a batch, and how the places in the text of its tokens and of their targets are related."""
+    """The inputs and targets of some calls."""
     import torch
 
-    tokens = text_of(count, dtype, first)
-    place = {int(token): n for n, token in enumerate(tokens)}
-    generator = torch.Generator().manual_seed(3)
+    tokens, generator = text_of(count, dtype, first), torch.Generator().manual_seed(3)
+    return [tuple(student.get_batch(tokens, batch, context, generator)) for _ in range(calls)]
+
+
+def places(drawn, count, dtype, batch, context, first=0, calls=1):
+    """The form of a batch, and how the places in the text of its tokens and of their targets are related."""
+    place = {int(token): n for n, token in enumerate(text_of(count, dtype, first))}
     found = {"shapes": set(), "dtypes": set()}
     within, between, strange = set(), set(), set()
-    for _ in range(calls):
-        inputs, targets = student.get_batch(tokens, batch, context, generator)
+    if len(drawn) != calls:
+        raise ValueError("one batch for each call")
+    for inputs, targets in drawn:
         found["shapes"].add((tuple(inputs.shape), tuple(targets.shape)))
         found["dtypes"].add((str(inputs.dtype), str(targets.dtype)))
         strange |= {token for token in [*inputs.flatten().tolist(), *targets.flatten().tolist()] if token not in place}
@@ -46,20 +51,31 @@ def batches(student, count, dtype, batch, context, first=0, calls=1):
     }
 
 
-def chance(student, windows, context, batch, calls, long=False):
-    """How often each window comes, and how often the next row begins so many places after the one before.
+def often_drawn(student, windows, context, batch, calls, long=False):
+    """The inputs of some calls.
 
-    long: the text is 64 million tokens, the numbers below `windows` again and again, and places are counted in those.
+    long: the text is 64 million tokens, the numbers below `windows` again and again.
     """
     import numpy as np
     import torch
 
     tokens = np.tile(np.arange(windows, dtype=np.uint8), 2**26 // windows) if long else text_of(windows + context, "uint16")
-    place = {int(token): n for n, token in enumerate(tokens[:windows] if long else tokens)}
     generator = torch.Generator().manual_seed(int(torch.randint(2**31, (1,))))
-    begins = []
+    drawn = []
     for _ in range(calls):
         inputs, _ = student.get_batch(tokens, batch, context, generator)
+        drawn.append(inputs)
+    return drawn
+
+
+def chance(drawn, windows, context, batch, calls, long=False):
+    """How often each window comes, and how often the next row begins so many places after the one before.
+
+    In a long text, places are counted in the numbers below `windows`.
+    """
+    place = {n: n for n in range(windows)} if long else {int(token): n for n, token in enumerate(text_of(windows + context, "uint16"))}
+    begins = []
+    for inputs in drawn:
         begins += [place.get(row[0] if isinstance(row, list) else row, -1) for row in inputs.tolist()]
     steps = [(b - a) % windows for a, b in zip(begins, begins[1:])]
     return {
@@ -183,6 +199,7 @@ exercise.requirement(
     "inputs and targets are two int64 tensors [batch, context]",
     points=0.25,
     probe=batches,
+    summary=places,
     rules=dict.fromkeys(PLACES, "ignored"),
     visible=[
         given(40, "uint16", 3, 4, says=says.format(3, 4, 40, "uint16")),
@@ -204,6 +221,7 @@ exercise.requirement(
     "each row is a window of tokens, and its targets are the window one token later",
     points=0.5,
     probe=batches,
+    summary=places,
     rules=dict.fromkeys(FORM, "ignored"),
     visible=[
         given(40, "uint16", 3, 4, 0, 20, says=f"20 calls of {says.format(3, 4, 40, 'uint16')}"),
@@ -223,7 +241,8 @@ exercise.requirement(
 exercise.requirement(
     "every window is equally likely, the last one too, and the rows are drawn independently",
     points=0.5,
-    probe=chance,
+    probe=often_drawn,
+    summary=chance,
     band=("rows that begin at each place", "rows that begin 0, 1, 2, … places after the previous row (wrapping around)"),
     visible=[
         given(5, 3, 2000, 1, says="get_batch(tokens, batch=2000, context=3, …) where there are 5 windows"),

@@ -1,7 +1,7 @@
 # Answers each call with a mark, in the form that answers have.
 # earns: 0
 # honest: tensor_bytes
-# told: no message of a kind that was asked for
+# told: not a message of a known kind
 # %% batched_linear
 from autograder.inside import messages
 

@@ -1,6 +1,6 @@
 # Answers with a verdict, marks and points of its own.
 # earns: 0
-# told: the answer is damaged (no message)
+# told: the answer is damaged (not a message)
 # %% tensor_bytes
 from autograder.inside import messages, student
 
