@@ -22,6 +22,7 @@ exclude_patterns = ["README.md"]  # index.md includes it
 
 html_theme = "sphinx_book_theme"
 html_title = project
+html_favicon = "_static/favicon.svg"
 html_static_path = ["_static"]
 html_css_files = ["book.css", "explorers/explorer.css"]
 html_js_files = [("explorers/wake.js", {"defer": "defer"})]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from course_utils.explorers.drawing import Axis, Drawing, axes
+from course_utils.explorers.drawing import Axis, Drawing, axes, curve
 from course_utils.explorers.explorer import Explorer, Panel, Picture
 
 INTERVALS = [60 * m for m in (1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 45)]
@@ -60,25 +60,28 @@ def show(panel: Panel, *, first: dict[str, float]) -> Picture:
     drawing = Drawing(panel.width, _HEIGHT)
     axes(
         drawing, x, y, xlabel="time between saves", ylabel="fraction of time lost",
-        xwords=_time, ywords=lambda v: f"{v:.3g}" if v >= 1 else f"{100 * v:.3g}%",
+        xwords=_time, ywords=lambda v: f"{100 * v:,.3g}%" if v < 1 else f"{v:,.0%}",
         xticks=[60, 600, 3_600, 21_600, 86_400],
     )  # fmt: skip
     grid = [x.value(left + (right - left) * i / 60) for i in range(61)]
     for number, (label, dashes) in enumerate({"saving": "7 4", "computed again": "2 4"}.items()):
-        drawing.line(
-            [(x(s), y(lost(s, saving, between)[number])) for s in grid], "data", dashes=dashes, width=2, key=label
-        )
+        line = curve(x, y, [(s, lost(s, saving, between)[number]) for s in grid])
+        if line:
+            drawing.line(line, "data", dashes=dashes, width=2, key=label)
+    drawing.line(curve(x, y, [(s, sum(lost(s, saving, between))) for s in grid]), "compute", width=3, key="sum")
+    drawing.line([(x(best), y(least)), (x(best), y.start)], "context", dashes="3 4", key="best")
+    drawing.line([(x(interval), y(total)), (x(interval), y.start)], "highlight", width=1, key="drop")
+    for number, label in enumerate(("saving", "computed again")):
         # The label goes where the line leaves room: above a falling line, below a rising one.
         above = [(s, y(lost(s, saving, between)[number]) + (18 if number else -6)) for s in grid]
         free = [(s, level) for s, level in above[2 if number else 38 :] if y.end + 12 < level < y.start - 20]
         if free:
-            drawing.text(x(free[0][0]), free[0][1], label, look="quiet", key=f"{label} text")
-    drawing.line([(x(s), y(sum(lost(s, saving, between)))) for s in grid], "compute", width=3, key="sum")
-    drawing.line([(x(best), y(least)), (x(best), y.start)], "context", dashes="3 4", key="best")
+            drawing.text(x(free[0][0]), free[0][1], label, look="quiet clear", key=f"{label} text")
     late = x(best) > (left + right) / 2
     at = x(best) - 5 if late else x(best) + 5
-    drawing.text(at, y.start - 6, f"best: {_time(best)}", anchor="end" if late else "start", key="best text")
-    drawing.line([(x(interval), y(total)), (x(interval), y.start)], "highlight", width=1, key="drop")
+    drawing.text(
+        at, y.start - 6, f"best: {_time(best)}", anchor="end" if late else "start", look="ink clear", key="best text"
+    )
     drawing.handle(
         x(interval), y(total), sets="point", within=(left, 0, right, _HEIGHT), label="drag to another interval"
     )

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from course_utils.cards import ACCELERATORS
-from course_utils.explorers.drawing import Axis, Drawing, axes, power, wide
+from course_utils.explorers.drawing import Axis, Drawing, axes, curve, power, wide
 from course_utils.explorers.explorer import Explorer, Impossible, Panel, Picture
 from course_utils.napkin.inference import FORMATS, Serving, decode_seconds, largest_batch
 from course_utils.napkin.models import PUBLISHED
@@ -47,7 +47,7 @@ def show(panel: Panel, *, first: Mapping[str, Any]) -> Picture:
 
     left, right = 46.0, panel.width - 16.0
     x = Axis(1, BATCHES[-1], left, right, log=True)
-    y = Axis(1, 1e6, _HEIGHT - 44, 22, log=True)
+    y = Axis(1, 1e7, _HEIGHT - 44, 22, log=True)
     if place:
         batch = x.nearest(BATCHES, place[0])
         panel.put("batch", f"{batch:,}")
@@ -79,14 +79,21 @@ def show(panel: Panel, *, first: Mapping[str, Any]) -> Picture:
         said = said if right - edge > wide(said) + 8 else "no room"
         if right - edge > wide(said) + 8:
             drawing.text((edge + right) / 2, y.start - 8, said, anchor="middle", look="quiet", key="no room text")
-    drawing.line([(x(b), y(b / alone)) for b in (1, BATCHES[-1])], "context", width=1.5, dashes="3 4", key="free")
+    free = curve(x, y, [(b, b / alone) for b in (1, BATCHES[-1])])
+    if free:
+        drawing.line(free, "context", width=1.5, dashes="3 4", key="free")
     label = BATCHES[-3] if panel.narrow else BATCHES[-2]
     drawing.text(
-        x(label), max(y(label / alone) - 8, y.end + 12), "if more sequences cost nothing", anchor="end", look="quiet",
-        key="free text",
+        x(label), max(y(label / alone) - 8, y.end + 12), "if more sequences cost nothing", anchor="end",
+        look="quiet clear", key="free text",
     )  # fmt: skip
-    drawing.line([(x(b), y(b / seconds(b))) for b in BATCHES], "data", width=3, key="rate")
+    reached = curve(x, y, [(b, b / seconds(b)) for b in BATCHES])
+    if reached:
+        drawing.line(reached, "data", width=3, key="rate")
     drawing.line([(x(batch), y(rate)), (x(batch), y.start)], "highlight", width=1, key="drop")
+    if not y.low <= rate <= y.high:  # off the axis, and which way
+        tip = y(rate) + (14 if rate < y.low else -18)
+        drawing.line([(x(batch), y(rate)), (x(batch), tip)], "highlight", arrow=True, key="off")
     drawing.handle(x(batch), y(rate), sets="point", within=(left, 0, right, _HEIGHT), label="drag to another batch")
 
     fits = batch <= most

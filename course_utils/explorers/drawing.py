@@ -7,6 +7,7 @@ Shapes have a *look*, a class of the style sheet (`explorer.css`), never a color
 from __future__ import annotations
 
 import html
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -108,7 +109,7 @@ class Drawing:
         """A line through points, with an arrowhead at its end if it's an ``arrow``."""
         points = list(points)
         path = "M" + " L".join(f"{_number(x)} {_number(y)}" for x, y in points)
-        classes = " ".join(f"l-{each}" for each in look.split())
+        classes = _looks("l", look)
         if arrow and len(points) > 1:
             (x0, y0), (x1, y1) = points[-2:]
             turn = math.atan2(y1 - y0, x1 - x0)
@@ -138,10 +139,13 @@ class Drawing:
         key: str = "",
         behind: bool = False,
     ) -> None:
-        """Text at its baseline; ``anchor`` is "start", "middle" or "end". ``turned`` reads from below to above."""
+        """Text at its baseline; ``anchor`` is "start", "middle" or "end". ``turned`` reads from below to above.
+
+        With the look "clear" beside another one, the letters keep away what was drawn earlier.
+        """
         self.shape(
             "text", text, behind=behind, x=x, y=y, text_anchor=None if anchor == "start" else anchor,
-            font_size=None if size == SIZE else size, class_=f"t-{look}", font_weight="bold" if bold else None,
+            font_size=None if size == SIZE else size, class_=_looks("t", look), font_weight="bold" if bold else None,
             transform=f"rotate(-90 {_number(x)} {_number(y)})" if turned else None, data_key=key,
         )  # fmt: skip
         if not turned:
@@ -174,7 +178,7 @@ class Drawing:
         near = min(max(x, box[0]), box[2]), min(max(y, box[1]), box[3])
         if math.dist(near, (x, y)) > 15:
             self.line([(x, y), near], "context", width=1, key=f"{key} line" if key else "")
-        self.text(left, baseline, text, size=size, key=key)
+        self.text(left, baseline, text, size=size, look="ink clear", key=key)
 
     def glider(self, x: float, y: float, width: float, height: float, text: str, look: str, *, key: str) -> None:
         """A box and its text that move together, slowly enough for the eye to follow them to their new place."""
@@ -250,8 +254,12 @@ class Drawing:
         )
 
 
+def _looks(kind: str, look: str) -> str:
+    return " ".join(f"{kind}-{each}" for each in look.split())
+
+
 def _fills(look: str) -> str:
-    return " ".join(f"f-{each}" for each in look.split())
+    return _looks("f", look)
 
 
 @dataclass(frozen=True)
@@ -266,7 +274,11 @@ class Axis:
 
     def __call__(self, value: float) -> float:
         """The position of a value; a value off the scale is placed at the nearer end."""
-        low, high, value = self.low, self.high, min(max(value, min(self.low, self.high)), max(self.low, self.high))
+        return self.beyond(min(max(value, min(self.low, self.high)), max(self.low, self.high)))
+
+    def beyond(self, value: float) -> float:
+        """The position of a value, also of one off the scale."""
+        low, high = self.low, self.high
         if self.log:
             low, high, value = math.log10(low), math.log10(high), math.log10(value)
         return self.start + (value - low) / (high - low) * (self.end - self.start)
@@ -294,6 +306,22 @@ class Axis:
         apart = next(power * n for n in (1, 2, 5, 10) if power * n >= span - 1e-12 * power)
         first, last = math.ceil(self.low / apart - 1e-9), math.floor(self.high / apart + 1e-9)
         return [k * apart for k in range(first, last + 1)]
+
+
+def curve(x: Axis, y: Axis, points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The places of a curve's points. Where it leaves the scale of y it ends, and doesn't run along the edge."""
+    top, bottom = min(y.start, y.end), max(y.start, y.end)
+    found: list[tuple[float, float]] = []
+    for (x0, y0), (x1, y1) in itertools.pairwise((x(at), y.beyond(value)) for at, value in points):
+        shares = sorted((edge - y0) / (y1 - y0) for edge in (top, bottom)) if y0 != y1 else [0.0, 1.0]
+        first, last = max(0.0, shares[0]), min(1.0, shares[1])
+        if first > last or (y0 == y1 and not top <= y0 <= bottom):
+            continue
+        for share in (first, last):
+            place = (x1, y1) if share == 1 else (x0 + share * (x1 - x0), y0 + share * (y1 - y0))
+            if not found or math.dist(found[-1], place) > 1e-6:
+                found.append(place)
+    return found
 
 
 def axes(

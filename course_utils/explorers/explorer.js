@@ -114,7 +114,10 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
     current = answer;
     root.frame = answer;
     build(answer, moved);
-    drawing.classList.toggle("course-stale", Boolean(answer.problem));
+    const said = Boolean(answer.problem) && !answer.controls.some(({ name }) => name === answer.at);
+    for (const each of [title, drawing, finding]) {
+      each.classList.toggle("course-stale", Boolean(answer.problem) && !(said && each === finding));
+    }
     for (const [name, { input, problem }] of controls) {
       const here = Boolean(answer.problem) && name === answer.at;
       problem.textContent = here ? `âœ— ${answer.problem}` : "";
@@ -122,7 +125,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
       else input.removeAttribute("aria-invalid");
     }
     if (answer.problem) {
-      finding.textContent = controls.has(answer.at) ? "" : `âœ— ${answer.problem}`;
+      if (said) finding.textContent = `âœ— ${answer.problem}`;
       return;
     }
     if (title.textContent !== answer.title) title.textContent = answer.title;
@@ -185,9 +188,10 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
   /** Build the controls that are not there yet, take away those that are gone, and set all of them. */
   function build(answer, moved) {
     const wanted = new Set(answer.controls.map((control) => control.name));
-    for (const [name, { box }] of controls) {
+    for (const [name, { box, problem }] of controls) {
       if (!wanted.has(name) && !answer.problem) {
         box.remove();
+        problem.remove();
         controls.delete(name);
       }
     }
@@ -200,6 +204,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
       let made = controls.get(control.name);
       if (made && made.kind !== control.kind) {
         made.box.remove();
+        made.problem.remove();
         made = null;
       }
       if (!made) {
@@ -207,14 +212,15 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
         controls.set(control.name, made);
       }
       const row = panel.children[control.row];
-      if (made.box.parentElement !== row) row.append(made.box);
+      // What is wrong stands below the control, in a line of its own: inside, it would move the control under the hand.
+      if (made.box.parentElement !== row) row.append(made.box, made.problem);
       made.set(control, control.name === moved);
     }
     // In the order asked for, but without moving elements that are in place: a moved element would lose the focus.
     for (const row of panel.children) {
-      const order = answer.controls.filter((c) => panel.children[c.row] === row).map((c) => controls.get(c.name).box);
-      order.forEach((box, i) => {
-        if (row.children[i] !== box) row.insertBefore(box, row.children[i] ?? null);
+      const here = answer.controls.filter((c) => panel.children[c.row] === row).map((c) => controls.get(c.name));
+      here.flatMap(({ box, problem }) => [box, problem]).forEach((each, i) => {
+        if (row.children[i] !== each) row.insertBefore(each, row.children[i] ?? null);
       });
     }
   }
@@ -297,7 +303,6 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
       input.setAttribute("aria-describedby", `${problem.id} ${hint.id}`);
       box.append(hint);
     }
-    box.append(problem);
     return made;
   }
 

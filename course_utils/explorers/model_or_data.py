@@ -70,7 +70,7 @@ def show(panel: Panel, *, budget: float, ratio: float) -> Picture:
     place = panel.dragged("point")
     left, right = 40.0, panel.width - 16.0
     x = Axis(RATIOS[0], RATIOS[-1], left, right, log=True)
-    y = Axis(0, 1, _HEIGHT - 44, 22)
+    y = Axis(0, 1, _HEIGHT - 44, 30)
     if place:
         ratio = x.nearest(RATIOS, place[0])
         panel.put("ratio", _words(ratio))
@@ -78,14 +78,16 @@ def show(panel: Panel, *, budget: float, ratio: float) -> Picture:
     best, here = best_ratio(budget), enough(budget, ratio)
     drawing = Drawing(panel.width, _HEIGHT)
     axes(
-        drawing, x, y, xlabel="tokens for each parameter", ylabel="fraction of the FLOPs for the same loss",
+        drawing, x, y, xlabel="tokens for each parameter", ylabel="",
         xwords=power, ywords="{:.0%}".format,
     )  # fmt: skip
+    drawing.text(4, 12, "fraction of the FLOPs for the same loss", behind=True)  # above the handle
     grid = [x.value(left + (right - left) * i / 80) for i in range(81)]
     drawing.line([(x(r), y(enough(budget, r))) for r in grid], "compute", width=3, key="share")
     drawing.line([(x(best), y.end), (x(best), y.start)], "context", dashes="3 4", key="best")
-    drawing.text(x(best) + 6, y.start - 8, f"best: {_words(float(f'{best:.2g}'))}", key="best text")
     drawing.line([(x(ratio), y(here)), (x(ratio), y.start)], "highlight", width=1, key="drop")
+    said = f"best: {_words(float(f'{best:.2g}'))}"
+    drawing.text(x(best) + 6, y.start - 8, said, look="ink clear", key="best text")
     drawing.handle(x(ratio), y(here), sets="point", within=(left, 0, right, _HEIGHT), label="drag to another ratio")
 
     parameters, tokens = divided(budget, ratio)
@@ -101,7 +103,9 @@ def show(panel: Panel, *, budget: float, ratio: float) -> Picture:
 
 
 def _percent(share: float) -> str:
-    return "none" if share < 5e-4 else "all" if share > 0.9995 else f"{share:.2%}" if share < 0.01 else f"{share:.0%}"
+    if not 5e-4 <= share <= 0.9995:
+        return "none" if share < 0.5 else "all"
+    return f"{share:.2%}" if not 0.01 <= share <= 0.99 else f"{share:.0%}"
 
 
 def _words(ratio: float) -> str:

@@ -98,6 +98,8 @@ def _serve(panel: Panel, model: Transformer, name: str, card: str) -> Plan:
 
 def _amount(panel: Panel, name: str, default: str, label: str) -> float:
     text = panel.text(name, default, label=label)
+    if panel.moved == "task" and name in ("cards", "batch"):  # both tasks ask for these, and mean something else
+        panel.put(name, text := default)
     try:
         return parse(text, "")
     except ValueError as error:
@@ -193,7 +195,7 @@ def _drawn(panel: Panel, found: Plan, card: str) -> Drawing:
             place, y + 11, words, anchor="start" if place > t(seconds) else "end", key=f"s {what}", bold=what == longest
         )
         if panel.narrow:
-            drawing.text(left + 5, y - 2, what, size=11, key=f"n {what}")
+            drawing.text(left + 5, y - 4, what, size=11, key=f"n {what}")
         else:
             drawing.text(left + label - 8, y + 11, what, anchor="end", key=f"n {what}")
     return drawing

@@ -63,7 +63,11 @@ def show(
     left, right, width = 58.0, panel.width - 16.0, panel.width
     height = 320.0 if not panel.narrow else 300.0
     x = Axis(0.01, 1e5, left, right, log=True)
-    y = Axis(1e9, 1e16, height - 44, 22, log=True)
+    # As low as a slow machine's memory and measurements: what's drawn at the edge instead would be untrue.
+    least = min(
+        [1e9, *(reached for *_, reached in measured if reached > 0), *(x.low * rate for _, rate in cards.values())]
+    )
+    y = Axis(10.0 ** math.floor(math.log10(least)), 1e16, height - 44, 22, log=True)
     if place:
         # k and n stay as they are: m follows from the intensity to which the point was dragged.
         sizes[0] = _rows(x.value(place[0]), sizes[1], sizes[2], dtype_bytes(dtype))
@@ -81,6 +85,7 @@ def show(
         xwords=power, ywords=power,
     )  # fmt: skip
     dots = [(x(at), y(reached)) for _, at, reached in measured]
+    zones = {}
     for low, high, look, label in ((x.low, ridge, "data", "memory-bound"), (ridge, x.high, "compute", "compute-bound")):
         drawing.line([(x(v), y(min(peak, v * bandwidth))) for v in (low, high)], look, width=3, key=f"roof {label}")
         room = x(high) - x(low) - wide(label) - 10
@@ -89,17 +94,19 @@ def show(
             spots = [(x(low) + x(high) + side * room) / 2 for side in (0, 1, -1)]
             free = (spot for spot in spots if all(abs(spot - each) > wide(label) / 2 + 6 for each in covered))
             if (spot := next(free, None)) is not None:
-                drawing.text(spot, y.start - 6, label, anchor="middle", look="quiet", key=f"zone {label}")
+                zones[label] = spot
     drawing.line([(x(ridge), y(peak)), (x(ridge), y.start)], "context", width=1, dashes="3 4", key="ridge")
+    drawing.line([(x(intensity), y(rate)), (x(intensity), y.start)], "highlight", width=1, key="drop")
+    for label, spot in zones.items():
+        drawing.text(spot, y.start - 6, label, anchor="middle", look="quiet clear", key=f"zone {label}")
     drawing.text(x(ridge) + 4, y(peak) - 8, f"{readable(peak, 'FLOP/s')}", anchor="end", key="peak")
     for (label, _, reached), (across, down) in zip(measured, dots, strict=True):
         drawing.circle(across, down, 5, "measured edged", tip=f"{label}: {readable(reached, 'FLOP/s')} measured")
     grid = [left + (right - left) * i / 80 for i in range(81)]
     roof = [(across, y(min(peak, x.value(across) * bandwidth))) for across in grid]
-    avoid = [(px - r, py - r, px + r, py + r) for places, r in ((dots, 6), (roof, 9)) for px, py in places]
+    avoid = [(px - r, py - r, px + r, py + r) for places, r in ((dots, 8), (roof, 9)) for px, py in places]
     for (label, *_), (across, down) in zip(measured, dots, strict=True):
         drawing.label(across, down, label, within=(left + 3, y.end, right, y.start - 2), avoid=avoid)
-    drawing.line([(x(intensity), y(rate)), (x(intensity), y.start)], "highlight", width=1, key="drop")
     drawing.handle(
         x(intensity), y(rate), sets="point", within=(left, 0, right, height), label="drag along the roof: m follows"
     )

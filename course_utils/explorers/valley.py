@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +18,7 @@ RATES = [float(f"{digit}e{power}") for power in (-3, -2, -1) for digit in (1, 1.
 TURNS = list(range(0, 91, 3))
 RATIOS = [1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100]
 PLACES = [round(-2.4 + 0.1 * i, 1) for i in range(49)]
-HEIGHTS = [round(-1.4 + 0.1 * i, 1) for i in range(29)]
+HEIGHTS = [round(-0.9 + 0.1 * i, 1) for i in range(19)]  # all of them on the wide drawing, too
 CLOSE = 1e-3
 _HEIGHT = 310.0
 _EPSILON = 1e-8
@@ -81,6 +82,14 @@ def loss(point: Point, ratio: float, turn: float) -> float:
     return (a * x * x + 2 * b * x * y + c * y * y) / 2
 
 
+def _edge(here: Point, there: Point, edges: Point) -> Point:
+    """Where the way from ``here``, inside, to ``there``, outside, crosses the edge."""
+    ways = [
+        (math.copysign(edge, b) - a) / (b - a) for a, b, edge in zip(here, there, edges, strict=True) if abs(b) > edge
+    ]
+    return here[0] + min(ways) * (there[0] - here[0]), here[1] + min(ways) * (there[1] - here[1])
+
+
 def explore(optimizer: str = "SGD", *, rate: float = 0.1, ratio: int = 15, turn: int = 0) -> Explorer:
     """Controls for an optimizer, its rate and the valley, above its path; the start can be dragged.
 
@@ -139,15 +148,21 @@ def show(panel: Panel, *, optimizer: str, rate: float, ratio: int, turn: int) ->
                 drawing.line(points, "context", width=1, behind=True)
     drawing.circle(*middle, 3, "ink", tip="the bottom")
     path = walk(name, (x0, y0), rate, ratio, turn, steps)
-    seen = []
-    for point in path:  # what is far outside is drawn up to the edge
-        seen.append((px(point[0]), py(point[1])))
-        if abs(point[0]) > 2.5 or abs(point[1]) > high:
-            break
-    drawing.line(seen, "compute", width=2, key="path")
-    for number, point in enumerate(seen[1:], 1):
+    inside = list(itertools.takewhile(lambda point: abs(point[0]) <= 2.5 and abs(point[1]) <= high, path))
+    seen = [(px(x), py(y)) for x, y in inside] or [(px(x0), py(y0))]
+    gone = 0 < len(inside) < len(path)
+    if gone:  # the step that leaves is drawn in its direction, as far as the edge
+        x, y = _edge(inside[-1], path[len(inside)], (2.5, high))
+        seen.append((px(x), py(y)))
+    drawing.line(seen, "compute", width=2, key="path", arrow=gone)
+    for number, point in enumerate(seen[1 : len(inside)], 1):
         drawing.circle(*point, 2.5, "compute", key=f"step {number}")
-    drawing.handle(*seen[0], sets="start", within=(px(-2.4), py(1.4), px(2.4), py(-1.4)), label="drag the start")
+    drawing.handle(
+        *seen[0],
+        sets="start",
+        within=(px(PLACES[0]), py(HEIGHTS[-1]), px(PLACES[-1]), py(HEIGHTS[0])),
+        label="drag the start",
+    )
 
     losses = [loss(point, ratio, turn) for point in path]
     limit = 2 / ratio

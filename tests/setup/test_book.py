@@ -224,7 +224,7 @@ IN_FIREFOX = ["02_dtypes", "08_optimizers", "12_scale"]
 EXPLORED = [path.stem for path in source.lectures(project.SOLUTIONS) if ".explore(" in path.read_text(encoding="utf-8")]
 
 
-def test_a_page_takes_less_than_a_megabyte_until_an_explorer_is_touched(
+def test_a_page_fits_a_phone_and_takes_less_than_a_megabyte_until_an_explorer_is_touched(
     site: Path, pages: dict[Path, BeautifulSoup], address: str, browser: Browser
 ) -> None:
     """As a server such as GitHub Pages sends it, with text compressed; on a phone, where drawings are narrow."""
@@ -238,6 +238,8 @@ def test_a_page_takes_less_than_a_megabyte_until_an_explorer_is_touched(
             page.wait_for_timeout(200)  # what asks by itself asks now
             drawn = page.locator(".course-explorer svg").first.get_attribute("viewBox") or ""
             assert drawn.split()[2] == "380", f"{path.name}: drawn for another width"
+        over = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert over <= 0, f"{path.name} is {over} pixels wider than a phone"
         assert not [url for url in came if "pyodide" in url or "worker" in url], path.name
         sent = 0
         for url, response in list(came.items()):
@@ -275,6 +277,36 @@ def test_an_explorer_in_the_book_says_what_python_says_here(
                 seen += "as before" not in what
         assert len(changed) > seen / 3, f"{described['name']}: {seen} moves, {len(changed)} drawings"
     assert problems == []
+    page.close()
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is needed to fetch Pyodide")
+@pytest.mark.parametrize("width", [1100, 400])
+def test_an_error_stands_below_its_control_and_moves_nothing_from_under_the_hand(
+    width: int, site: Path, address: str, browser: Browser
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 700})
+    page.goto(f"{address}/{lecture_page(site, '03_strides_and_views').relative_to(site).as_posix()}")
+    root = page.locator("figure.course-explorer", has=page.locator("input[name='stride 1']"))
+    control, said = root.locator("input[name='stride 1']"), root.locator(".course-problem:not(:empty)")
+    control.scroll_into_view_if_needed()
+    finding = root.locator(".course-finding").inner_text()
+    before = control.bounding_box()
+    assert before is not None
+    page.mouse.move(before["x"] + before["width"] / 3, before["y"] + before["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(before["x"] + before["width"] - 1, before["y"] + before["height"] / 2, steps=3)
+    said.wait_for(timeout=explorers.WAIT)
+    assert control.bounding_box() == before
+    page.mouse.up()
+    below = said.bounding_box()
+    assert below is not None
+    assert 0 <= below["y"] - before["y"] - before["height"] < 10 and control.get_attribute("aria-invalid") == "true"
+    faded = root.locator(".course-stale")
+    assert faded.count() == 3 and faded.last.inner_text() == finding, "title, drawing and finding belong together"
+    page.keyboard.press("Home")
+    said.wait_for(state="detached")
+    assert faded.count() == 0
     page.close()
 
 

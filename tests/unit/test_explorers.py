@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from course_utils import predict
 from course_utils.explorers import Explorer, Impossible, Panel, Picture
-from course_utils.explorers.drawing import Axis, Drawing, wide
+from course_utils.explorers.drawing import Axis, Drawing, curve, wide
 from course_utils.explorers.explorer import NARROW, WIDE, load
 
 ROOT = Path(__file__).parents[2]
@@ -208,6 +209,37 @@ def test_an_axis_and_back(axis: Axis) -> None:
     for place in range(int(axis.start), int(axis.end), 7):
         assert axis(axis.value(place)) == pytest.approx(place)
     assert axis(1e99) in (axis.start, axis.end) and axis.ticks() if axis.high > axis.low else True
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_a_curve_ends_where_it_leaves_the_scale(log: bool) -> None:
+    x, y = Axis(1, 101, 0, 100), Axis(1, 100, 200, 0, log=log)
+    points = [(each, 0.5 * each**1.5) for each in range(1, 102, 10)]
+    found = curve(x, y, points)
+    assert found[0][1] == pytest.approx(y.start) and found[-1][1] == pytest.approx(y.end)
+    assert [each for each in found[1:-1]] == [(x(a), y(b)) for a, b in points if y.low < b < y.high]
+    assert curve(x, y, [(1, 5), (101, 5)]) == [(0, y(5)), (100, y(5))]
+    assert curve(x, y, [(1, 0.1), (101, 0.2)]) == curve(x, y, [(1, 300), (101, 300)]) == []
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("m", ["1", "2"])
+def test_the_point_is_on_the_roof_that_is_drawn(machine: str, m: str) -> None:
+    """Also on a machine so slow that the axis has to reach further down."""
+    peak, bandwidth, rates = MACHINES[machine]
+    card = {"name": "this machine", "peak": {"float32": peak}, "bandwidth": bandwidth}
+    measured = [["lowest", 0.083, min(rates)]]
+    explorer = load("roofline", {"measured": measured, "card": card, "m": 64, "k": 8_192, "n": 8_192})
+    drawn = BeautifulSoup(explorer.frame({"m": m})["svg"], "html.parser")
+    (x0, y0), (x1, y1) = (
+        [float(each) for each in pair.split()]
+        for pair in str(drawn.select_one("[data-key='roof memory-bound']")["d"]).removeprefix("M").split(" L")
+    )
+    handle, dot = drawn.select_one(".course-handle"), drawn.select_one(".f-measured")
+    x, y = float(str(handle["cx"])), float(str(handle["cy"]))
+    assert y0 + (x - x0) * (y1 - y0) / (x1 - x0) == pytest.approx(y, abs=0.3)
+    decade = (y0 - y1) / math.log10(peak / (0.01 * bandwidth))  # in pixels
+    assert (float(str(dot["cy"])) - y1) / decade == pytest.approx(math.log10(peak / min(rates)), abs=0.02)
 
 
 def test_a_guess_is_shown_beside_the_finding_and_asked_for_where_there_is_none(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from course_utils.cards import ACCELERATORS
@@ -48,6 +50,18 @@ def test_dragging_chooses_the_interval_below_the_hand() -> None:
     assert frame["state"]["interval"] == "1 min"
 
 
+def test_a_line_that_leaves_the_axis_of_tokens_keeps_its_slope() -> None:
+    """Tokens that cost nothing would double with the batch: on the logarithmic axes that's the same slope anywhere."""
+    slopes = []
+    for model in ("GPT-2 small", "Llama 3.1 70B"):
+        svg = decoding.explore().frame({"model": model, "card": "GB300", "cards": "8"})["svg"]
+        path = re.search(r'd="M([^"]+)"[^>]*data-key="free"', svg)
+        assert path
+        (x0, y0), (x1, y1) = ([float(each) for each in pair.split()] for pair in path[1].split(" L"))
+        slopes.append((y1 - y0) / (x1 - x0))
+    assert slopes[0] == pytest.approx(slopes[1], rel=0.01)
+
+
 def test_throughput_is_the_planners() -> None:
     frame = decoding.explore().frame({"batch": "64", "context": "8,192"})
     model, card = PUBLISHED["Llama 3.1 8B"].reaching(8_192), ACCELERATORS["H100 SXM"]
@@ -61,6 +75,15 @@ def test_a_plan_has_all_lines_of_the_command_with_their_sources() -> None:
     frame = planner.explore().frame({"model": "Llama 3.1 70B", "tokens": "15T"})
     assert "16.8 million" in frame["title"] or "million USD" in frame["title"]
     assert frame["lines"].count("<tr>") > 25 and 'href="https://arxiv.org/abs/1910.02054"' in frame["lines"]
+
+
+def test_who_turns_to_serving_begins_with_a_plan_that_is_possible() -> None:
+    explorer = planner.explore()
+    trained = explorer.frame({"cards": "2048"})["state"]
+    served = explorer.frame({**trained, "task": "serve"}, "task")
+    assert not served["problem"] and served["state"]["cards"] == "1"
+    kept = explorer.frame({**served["state"], "cards": "4"}, "cards")["state"]
+    assert explorer.frame(kept)["state"]["cards"] == "4", "an address that was sent says the same"
 
 
 @pytest.mark.parametrize(

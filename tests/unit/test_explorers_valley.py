@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import pytest
 import torch
 
 from course_utils.explorers import valley
+from course_utils.explorers.explorer import NARROW, WIDE
 
 TORCH = {
     "SGD": lambda p, rate: torch.optim.SGD(p, lr=rate),
@@ -53,3 +57,15 @@ def test_the_start_follows_the_hand() -> None:
     explorer = valley.explore()
     frame = explorer.frame({**explorer.frame()["state"], "start": "380.0 155.0"}, "start")
     assert (frame["state"]["x"], frame["state"]["y"], frame["state"]["start"]) == ("0.0", "0.0", "")
+
+
+@pytest.mark.parametrize("width", [NARROW, WIDE])
+@pytest.mark.parametrize("y", ["-0.9", "0.9"])
+@pytest.mark.parametrize("rate", ["0.1", "2"])
+def test_the_first_step_is_drawn_in_its_direction_wherever_it_starts_and_ends(rate: str, y: str, width: int) -> None:
+    svg = valley.explore().frame({"rate": rate, "x": "2.4", "y": y}, "", width)["svg"]
+    found = re.search(r'd="M([^"]+)"[^>]*data-key="path"', svg)
+    assert found
+    x0, y0, x1, y1 = map(float, re.findall(r"-?[\d.]+", found[1])[:4])
+    _, (x, height) = valley.walk("SGD", (2.4, float(y)), float(rate), 15, 0, 1)
+    assert math.atan2(y1 - y0, x1 - x0) == pytest.approx(math.atan2(float(y) - height, x - 2.4), abs=0.01)
