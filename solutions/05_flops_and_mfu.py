@@ -1116,7 +1116,7 @@ check("arithmetic_intensity")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>How many elements does each of the three matrices have, and how many bytes? You counted the FLOPs in exercise 5.1.</details>
-<details><summary>Hint 2</summary>How long does one FLOP take? How many bytes belong to it, and how long does it take to move them?</details>
+<details><summary>Hint 2</summary>How long does one FLOP take? How many bytes are moved for each FLOP, and how long does that take?</details>
 
 **Why it matters.** If an operation waits for memory, neither a higher peak nor fewer FLOPs will help.
 

@@ -50,7 +50,7 @@ that a model registers it when you assign it to one of the model's attributes.
 # %% tags=["item-68"]
 w = nn.Parameter(torch.ones(2, 3))
 
-assert isinstance(w, Tensor)  # it can do all that a tensor can
+assert isinstance(w, Tensor)  # it can do everything that a tensor can
 assert w.requires_grad and w.is_leaf  # and it keeps a gradient (lecture 06)
 assert type(w.data) is Tensor  # the same numbers as a plain tensor
 assert memory.same_storage(w, w.data)
@@ -63,8 +63,8 @@ assert type(half) is Tensor and not half.is_leaf  # a result is not a parameter
 r"""
 A model is an `nn.Module`. Its class has a `forward` method, and an `__init__` that assigns parameters and other modules
 to `self`. You don't have to list them. `nn.Module` watches each assignment and *registers* every parameter or module
-that's assigned. Three methods then find them: `model.parameters()` gives them to the optimizer, `model.to(…)` moves
-them, and `model.state_dict()` lists what to save.
+that's assigned. Three methods then find them: `model.parameters()` returns the parameters (you pass them to the
+optimizer), `model.to(…)` moves them, and `model.state_dict()` lists what to save.
 
 Anything that isn't registered still works in `forward`, but these three methods ignore it. The next cell defines a
 class that stores a tensor in seven ways: as an `nn.Parameter`, in a module, in an `nn.ModuleList`, with
@@ -235,7 +235,7 @@ figure = plots.curves(
     predicted,
     xlabel="inputs of the layer, d_in",
     ylabel="std of the outputs",
-    title="The outputs grow with the root of the width unless the weights shrink with it",
+    title="The outputs grow with the square root of the width unless the weights shrink accordingly",
 )
 plots.show(
     figure,
@@ -364,7 +364,7 @@ r"""
 > If you pass a matrix laid out our way, they divide by the wrong size. Pass `w.T`: it's a view, so writing to it fills
 > `w`.
 
-A uniform distribution from $-a$ to $a$ has std $a/\sqrt3$, not $a$. So the variance of these weights is
+A uniform distribution from $-a$ to $a$ has std $a/\sqrt3$, not $a$. So the variance of `nn.Linear`'s weights is
 $1/(3\,\text{fan\_in})$, a third of LeCun's. In a shallow model nobody notices. You'll see what it does in a deep one.
 """
 
@@ -534,7 +534,7 @@ check("truncated_normal")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Draw all numbers. While any of them are outside, draw those again, and only those.</details>
-<details><summary>Hint 2</summary>With a Boolean mask, <code>numbers[mask] = …</code> replaces only those that it marks; how many is that? It's simplest to work with std 1 and multiply at the end.</details>
+<details><summary>Hint 2</summary>With a Boolean mask, <code>numbers[mask] = …</code> replaces only the numbers that it marks; how many are there? It's simplest to work with std 1 and multiply at the end.</details>
 
 **Why it matters.** With a generator of its own, an initialization is reproducible, whatever else draws random numbers
 in the same program. And you now know two things about a truncated normal: numbers outside are redrawn, not clamped, and
@@ -548,7 +548,7 @@ and a final layer that turns each row into one number.
 ```mermaid
 flowchart LR
   accTitle: The Cruncher
-  accDescr: A batch of B rows with dim numbers passes through num_layers linear layers of dim by dim, and a final one of dim by 1, to one number for each row.
+  accDescr: A batch of B rows of dim numbers each passes through num_layers linear layers of dim by dim and a final one of dim by 1, which gives one number for each row.
   X["x<br/>[B, dim]"] --> A["layers.0<br/>[dim, dim]"] --> D["…"] --> F["final<br/>[dim, 1]"] --> Y["one number each<br/>[B]"]
 ```
 
@@ -751,7 +751,7 @@ let's look at a real model, the smallest GPT-2. It's a Transformer with these pa
 - The *vocabulary* is the set of all tokens. An **embedding** is a vector that represents a token; the embedding table
   has one for each token of the vocabulary.
 - A **positional embedding** is a vector that represents a position in the text. It's added to the token's embedding,
-  because the scores of attention depend only on what the tokens contain, not on where they are.
+  because attention scores depend only on the tokens' vectors, not on their positions.
 - Each layer has an attention block (lecture 04) and a **feed-forward block**: two linear layers with a nonlinear
   function between them. The first makes each vector four times as wide, and the second restores the width.
 - **GELU**, GPT-2's nonlinear function, is a smooth relative of the ReLU that multiplies $x$ by $\Phi(x)$, the
@@ -820,23 +820,25 @@ backward pass if something before it needs a gradient (lecture 06). But it has n
 keeps no state for it. So we count the two kinds separately.
 
 For counting, use `parameters()`: it returns each *tensor* once, however many names it has, because an optimizer must
-update it only once. `named_parameters()` does the same and adds the first of its names. There's a `buffers()` and a
-`named_buffers()`, too. `state_dict()` lists each *name*. (On disk, `torch.save` writes the storage once.)
+update it only once. `named_parameters()` does the same and adds the first of each tensor's names. For buffers, there
+are `buffers()` and `named_buffers()`. `state_dict()` lists each *name*. (On disk, `torch.save` writes the storage
+once.)
 
 ### Exercise 7.4 · What a model consists of &nbsp; ★★☆ &nbsp; 12 minutes
 
 Write `inventory(model, parts)`, which counts a model's numbers part by part. `parts` is a dict that says which words
 belong to which part, such as `{"attention": ["q", "k", "v"], "norms": ["norm"]}`. The words of a name are what its dots
 separate: `layers.0.q.weight` has the words `layers`, `0`, `q` and `weight`. A tensor belongs to the first part, in the
-order of `parts`, that lists one of these words, and to `"rest"` if none does. (No part is called that.)
+order of `parts`, that lists a word of the tensor's name (a whole word: `norm` isn't a word of `norm_1.weight`), and to
+`"rest"` if no part does. (`parts` has no key `"rest"`.)
 
-Return a dict that maps each part, and `"rest"`, to three integers `(trainable, frozen, size)`, which are 0 if no tensor
-belongs to it: how many numbers are in its parameters that require a gradient, how many in those that don't, and how
-many bytes the elements of its parameters and buffers take. Buffers count only in the bytes, saved or not; what isn't
-registered doesn't count at all. Dtypes may differ, and of a tensor that's part of a larger storage, only its own
-elements count. A tensor with several names counts once, by the name that `named_parameters()` or `named_buffers()`
-gives it. (No tensor is both a parameter and a buffer.) It all works on the meta device, too, where every tensor's
-address is 0.
+Return a dict that maps each part, and `"rest"`, to three integers `(trainable, frozen, size)`: how many numbers are in
+its parameters that require a gradient, how many are in its parameters that don't, and how many bytes the elements of
+all its parameters and buffers take. If no tensor belongs to a part, all three are 0. Buffers count only in the bytes,
+saved or not; what isn't registered doesn't count at all. Dtypes may differ, and of a tensor that's part of a larger
+storage, only its own elements count. A tensor with several names counts once, under the name that `named_parameters()`
+or `named_buffers()` gives it. Two tensors are two, even if they share memory. (No tensor is both a parameter and a
+buffer.) All of this has to work on the meta device, too, where every tensor's address is 0.
 """
 
 
@@ -925,7 +927,7 @@ r"""
 ### Where are the parameters of Llama 3?
 
 Here are two sizes of Llama 3, built from your `Linear`, in the dtype in which they were released. (The shapes are those
-of lecture 06. There's no `forward`, since we won't run it.)
+of lecture 06. There's no `forward`, since we won't run the models.)
 """
 
 
@@ -988,12 +990,13 @@ assert round(tables["8B"], 2) == 0.13 and round(tables["70B"], 2) == 0.03
 
 # %% [markdown]
 r"""
-It takes two 80 GB H100s just to hold the parameters in bfloat16. (Gradients, optimizer state and activations come in
-lecture 08.) In both models, most of the parameters are in the feed-forward blocks. But the embedding and the output
-layer grow only in proportion to the width, so they're 13% of the 8B model and only 3% of the 70B model.
+It takes two 80 GB H100s just to hold the parameters of the 70B model in bfloat16. (Gradients, optimizer state and
+activations come in lecture 08.) In both models, most of the parameters are in the feed-forward blocks. But the
+embedding and the output layer grow only in proportion to the width, so they're 13% of the 8B model and only 3% of the
+70B model.
 
-*Try it yourself:* if the table and the output layer were tied, how many GB would that save, in either model? And if you
-train only the attention blocks (`requires_grad_`), how many numbers are trainable?
+*Try it yourself:* if the table and the output layer were tied, how many GB would that save in each of the two models?
+And if you train only the attention blocks (`requires_grad_`), how many numbers are trainable?
 
 ## 7 · Fifty layers
 
@@ -1002,13 +1005,13 @@ multiply. We write $m_l$ for the mean square of the outputs of layer $l$ (before
 
 $$m_{l} = \text{fan\_in}_l \cdot \sigma_l^2 \cdot \tfrac12\, m_{l-1} \quad\text{with a ReLU between the layers},$$
 
-and the same without the ½ if there's none (also for the gradients below). The weights have mean 0, so the outputs do
-too, and $\sqrt{m_l}$ is their std. The first layer gets the data, which didn't go through a ReLU, so its factor has no
-½.
+and the same without the ½ if there's no ReLU. (The gradients below lose their ½ in the same case.) The weights have
+mean 0, so the outputs do too, and $\sqrt{m_l}$ is their std. The first layer gets the data, which didn't go through a
+ReLU, so its factor has no ½.
 
 The same happens to gradients, starting from the other end. We write $g_l$ for the mean square of the gradient with
-respect to the outputs of layer $l$. Where the ReLU's input was negative, no gradient passes, so again we lose half of
-it. In the backward direction each sum runs over the *outputs* of the layer:
+respect to the outputs of layer $l$. Where the ReLU's input was negative, no gradient passes, so the mean square is
+halved again. In the backward direction each sum runs over the *outputs* of the layer:
 
 $$g_{l-1} = \text{fan\_out}_l \cdot \sigma_l^2 \cdot \tfrac12\, g_l .$$
 
@@ -1066,7 +1069,7 @@ check("stds_through_depth")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Keep one running number: the mean square. Multiply it by one factor for each layer, and append its root.</details>
-<details><summary>Hint 2</summary>Backward: sketch layer i on paper, and layer i + 1 below it. The gradient of layer i's outputs comes back through the weights between them. How many terms does each sum have? Start with 1.0 for the last layer, and go down.</details>
+<details><summary>Hint 2</summary>Backward: on paper, sketch the outputs of layer i, and those of layer i + 1 below them. The gradient of layer i's outputs comes back through the weights between the two. How many terms does each sum have? Start with 1.0 for the last layer, and work back to the first.</details>
 
 **Why it matters.** These two formulas are all the theory behind the three initializers. With them, you can predict what
 arrives at either end for *any* initializer, width and depth, before you build the model.
@@ -1183,7 +1186,7 @@ reconcile("the first layer that overflows", guess, broken[0], "")
 
 assert y.isnan().all()  # nothing is left of the result
 too_large = [i + 1 for i, z in enumerate(deep.outputs) if z.abs().max() > 65_504]
-assert too_large[0] == 4  # where float16 would have ended
+assert too_large[0] == 4  # where float16 would have overflowed
 assert broken == list(range(32, 51))
 # In powers of two: 124.5 in layer 31, 128.5 in layer 32
 assert 4.5 + 4 * (31 - 1) < 128 < 4.5 + 4 * (32 - 1)
@@ -1194,9 +1197,9 @@ The result is NaN, because sums in the next layers contain infinities of both si
 this model is the scale of its weights. (bfloat16 has the same range. In float16, it would have failed in layer 4.)
 
 Now all four. Some of these numbers don't fit into `float32`, so we measure in `float64`, on the CPU. The predictions
-come from your functions and account for the cut: they use `kept(3)` times the std. (They're right on average over many
-networks. A single one may be off by a factor of two after fifty layers, because its scale also depends on the weights
-that it happened to draw.)
+come from your functions and account for the cut: they use `kept(3)` times the std. (The predictions are right on
+average over many networks. A single network may differ from them by a factor of two after fifty layers, because its
+scale also depends on the particular weights that were drawn.)
 """
 
 # %%
@@ -1251,7 +1254,7 @@ plots.show(
 assert predicted["torch.randn"][29] < largest < predicted["torch.randn"][34]
 
 # %%
-finding = "From the last layer back to the first, gradients grow or vanish as the outputs do"
+finding = "On the way back to the first layer, gradients grow or vanish just as outputs do on the way forward"
 figure = plots.through_depth(
     gradients_of,
     predicted_back,
@@ -1401,7 +1404,7 @@ r"""
 ### What do large models do?
 
 Large models avoid the problem by putting a norm between the layers, which restores the scale each time. With RMSNorm
-(divide each vector by its root mean square, exercise 1.4) after each layer, the factors no longer multiply.
+(which divides each vector by its root mean square, exercise 1.4) after each layer, the factors no longer multiply.
 """
 
 
@@ -1438,8 +1441,7 @@ Let's work it out for the residual connections of a Transformer. In GPT-2 each b
 computes `x + f(norm(x))`: it reads a normalized copy of `x` and adds its result to `x` itself. (In this section we
 count each of these blocks as a layer.) The **residual stream** is the vector to which all blocks of a Transformer add,
 one after the other, from the embedding to the last norm. No layer multiplies it, so it doesn't vanish. And thanks to
-the norm, what a layer adds doesn't depend on how large the stream already is. Let's suppose that what each layer adds
-has std 1.
+the norm, what a layer adds doesn't depend on how large the stream already is.
 
 **Predict.** The stream starts with std 1, and each of 100 layers adds something of std 1, independent of what's already
 there. What's the std of the stream at the end?
@@ -1506,7 +1508,7 @@ growth = {
     "as drawn": [math.sqrt(1 + n) for n in by_layer],
     "scaled by 1/√N": [math.sqrt(1 + n / residual_layers) for n in by_layer],
 }
-finding = "The residual stream grows with the root of the depth; GPT-2's factor limits it to √2"
+finding = "The residual stream grows with the square root of the depth; GPT-2's factor limits it to √2"
 figure = plots.through_depth(
     {"as drawn": as_drawn, "scaled by 1/√N": scaled},
     growth,
@@ -1534,12 +1536,12 @@ assert round(0.02 * gpt2_factor, 4) == 0.0041
 
 # %% [markdown]
 r"""
-Variances add up, as in section 2, so as drawn, the stream has std $\sqrt{1 + n}$ after $n$ layers. With the factor, its
-std stays between 1 and $\sqrt2$ *at any depth*, and every layer changes it by about the same fraction. The gradient
-benefits as well. On its way back through a layer, it grows by the same factor as the stream did on the way forward,
-because the norm divides by the size of the stream. From layer 100 back to layer 1, that's about sevenfold without the
-factor $1/\sqrt N$ (the stream grows from $\sqrt2$ to 10), but only 1.4-fold with it. The matrices that read from the
-stream need no such factor, since a norm precedes them.
+Variances add up, as in section 2, so with the weights as drawn, the stream has std $\sqrt{1 + n}$ after $n$ layers.
+With the factor, its std stays between 1 and $\sqrt2$ *at any depth*, and every layer changes it by about the same
+fraction. The gradient benefits as well. On its way back through a layer, it grows by the same factor as the stream did
+on the way forward, because the norm divides by the size of the stream. From layer 100 back to layer 1, that's about
+sevenfold without the factor $1/\sqrt N$ (the stream grows from $\sqrt2$ to 10), but only 1.4-fold with it. The matrices
+that read from the stream need no such factor, since a norm precedes them.
 
 *Try it yourself:* in `Deep`, replace the ReLU with `torch.tanh`. Which of the four work now? (`tanh` keeps numbers
 within ±1. What about the gradients?)

@@ -265,9 +265,9 @@ assert (
 
 # %% [markdown]
 r"""
-In each step the distance shrinks to $99/101$ of what it was, in both directions: along the valley because the steps are
-short, across it because they overshoot. The ratio of the largest to the smallest curvature is called the **condition
-number**. Gradient descent needs a number of steps proportional to it.
+In each step the distance shrinks only to $99/101$ of what it was, in both directions: along the valley because the
+steps are short, across it because they overshoot. The ratio of the largest to the smallest curvature is called the
+**condition number**. Gradient descent needs a number of steps proportional to it.
 
 **Momentum** is a running sum of the gradients in which older ones fade; the optimizer follows this sum $m$ instead of
 the latest gradient:
@@ -411,10 +411,10 @@ other.
 
 Write the `step` method of `AdaGrad`, with a positive $\varepsilon$ outside the root. Keep the sum of the squared
 gradients of parameter `p` in `self.state[p]["sum"]`: a tensor with the shape, dtype and device of `p`, and the only one
-that you keep. (`self.state[p]` is an empty dict at first. PyTorch saves and loads whatever is in `self.state` with a
-checkpoint.) As in 8.1, settings come from the group; a parameter without a gradient is skipped (its sum doesn't change,
-and if it has no sum yet, don't create one); parameters change in place, whatever their strides; and gradients don't
-change.
+that you keep. (`self.state[p]` is an empty dict at first. Whatever is in `self.state` is part of the optimizer's
+`state_dict()`, and so of a checkpoint.) As in 8.1, settings come from the group; a parameter without a gradient is
+skipped (its sum doesn't change, and if it has no sum yet, don't create one); parameters change in place, whatever their
+strides; and gradients don't change.
 """
 
 
@@ -449,8 +449,8 @@ r"""
 <details><summary>Hint 1</summary>Use the loops from 8.1. What is in <code>self.state[p]</code> in the first step, and what has to be there before you can add to it?</details>
 <details><summary>Hint 2</summary>Work out the first step by hand: whatever the gradient is, its size should be nearly lr.</details>
 
-**Why it matters.** AdaGrad is an early member of the family that AdamW belongs to, and it's the worked example in that
-lecture of CS336, too. You can use yours instead of PyTorch's in the next cell.
+**Why it matters.** AdaGrad is an early member of the family that AdamW belongs to, and it's also the worked example in
+lecture 2 of CS336. You can use yours instead of PyTorch's in the next cell.
 
 ### AdaGrad in the valley, and RMSProp
 
@@ -579,7 +579,8 @@ assert abs(adam) < 1e-6 and math.isclose(adamw, 0.1 * 0.1)
 
 # %% [markdown]
 r"""
-With a real gradient, Adam divides the decay by that gradient's size, so weights with large gradients hardly shrink.
+The size of the decay had no effect: the decay was the whole gradient, so $\lambda$ canceled. If the loss contributes a
+gradient as well, Adam divides the decay by the size of that gradient, so weights with large gradients hardly shrink.
 **AdamW** (Loshchilov and Hutter, 2017) is Adam with decoupled weight decay, which shrinks all weights by the same
 factor.
 
@@ -643,8 +644,7 @@ r"""
 <details><summary>Hint 1</summary>Use the loops from 8.1. What has to be in <code>self.state[p]</code> before a parameter's first step, and when does its counter go up?</details>
 <details><summary>Hint 2</summary>Go through the formulas in order. Which of their quantities does the next step need, and which are used only in this one? Change the former in place; the latter are new tensors that nobody keeps.</details>
 
-**Why it matters.** You'll train the capstone's Transformer with AdamW. (With L2 in the prediction above, the size of the
-decay had no effect: the decay was the whole gradient, so $\lambda$ canceled.) There are many ways to get AdamW wrong,
+**Why it matters.** You'll train the capstone's Transformer with AdamW. There are many ways to get AdamW wrong,
 none of which raises an error. So the next cell compares your AdamW with PyTorch's: it trains a copy of the same model
 with each for 20 steps, with weight decay on the matrices and none on the biases.
 """
@@ -757,14 +757,14 @@ rows = {
 plots.show(
     plots.descent(rows, reach=11, title=finding),
     alt=f"{finding}. Two rows of four panels, drawn up to the 60th point. Along an axis SGD and momentum jump from "
-    "slope to slope, AdaGrad and AdamW turn into the valley and follow it. Rotated by 45°, AdaGrad and "
+    "slope to slope, while AdaGrad and AdamW turn into the valley and follow it. Rotated by 45°, AdaGrad and "
     f"AdamW are slow: {rotated['AdaGrad']} and {rotated['AdamW']} steps, against {straight['AdaGrad']} and {straight['AdamW']}.",
 )
 
 # %% [markdown]
 r"""
 (Only the first 60 points of each path are drawn.) Did we choose bad learning rates for the rotated valley? Let's give
-AdaGrad and AdamW the best of four, and also run AdamW without its first moment ($\beta_1 = 0$):
+AdaGrad and AdamW the best of four learning rates each, and also run AdamW without its first moment ($\beta_1 = 0$):
 """
 
 
@@ -810,8 +810,8 @@ valley.explore("AdaGrad", rate=1.0)
 r"""
 ## 5 · What optimizers store
 
-The optimizer state is in `optimizer.state`, which holds, for each parameter, a dict that maps names to tensors or plain
-numbers. Here's the state of PyTorch's own AdamW, for one matrix and its bias:
+In `optimizer.state` (section 1), each parameter's dict maps names to tensors or plain numbers. Here's the state of
+PyTorch's own AdamW, for one matrix and its bias:
 """
 
 # %% tags=["item-81"]
@@ -830,7 +830,7 @@ state = optimizer.state[layer.weight]
 assert set(state) == {"step", "exp_avg", "exp_avg_sq"}
 assert state["exp_avg"].shape == state["exp_avg_sq"].shape == layer.weight.shape
 assert state["step"].shape == () and state["step"].dtype == torch.float32  # 4 bytes each
-assert state["step"].device.type == "cpu"  # also where the parameters are on a GPU
+assert state["step"].device.type == "cpu"  # even if the parameters are on a GPU
 
 saved = optimizer.state_dict()  # for a checkpoint: parameters by number, not by value
 assert list(saved["state"]) == [0, 1] and saved["param_groups"][0]["params"] == [0, 1]
@@ -973,7 +973,7 @@ Each linear layer keeps its *input*, since $\nabla w = h^\top \nabla y$ (lecture
 - The first layer keeps $x$, which is your batch of data. It takes $4 B D$ bytes, but they weren't allocated for this
   pass, so we count them with the data.
 - Layers 2 to $L$ and the head each keep the output of the layer before: $L$ tensors, with $B \cdot D \cdot L$ numbers
-  in all. The formula has these.
+  in all. The formula counts these.
 - The *loss* keeps something too. The derivative of $e^2$ is $2e$, so it keeps the $B$ errors. The formula forgets
   these.
 
@@ -1169,8 +1169,8 @@ assert values.min() > 0.6 and values.max() < 1.2
 r"""
 Muon isn't meant for every parameter. A vector has only one singular value, so there's nothing to equalize, and
 `torch.optim.Muon` rejects it with an error. It accepts embedding tables and output layers, since they're matrices, but
-its authors found that these train better with AdamW. So you need two optimizers: Muon for the matrices of the *hidden
-layers*, those between the embeddings and the output layer, and AdamW for everything else.
+Muon's authors found that these train better with AdamW. So you need two optimizers: Muon for the matrices of the
+*hidden layers*, those between the embeddings and the output layer, and AdamW for everything else.
 """
 
 # %%
@@ -1318,7 +1318,7 @@ assert round(passes, 1) == 1.0
 
 # %% [markdown]
 r"""
-Temporary tensors, such as the root and the quotient, take time too, since each is written and read again. (With
+Temporary tensors, such as the root and the quotient, take time too, since each is written and then read back. (With
 `fused=True`, AdamW is a single operation that reads and writes everything once.) With more tokens in the batch the
 share shrinks, since the optimizer's time stays the same. For Llama 3.1 8B on an H100 (if it
 fit), AdamW's step in float32 would take at least 67 ms, because the bandwidth limits it. The forward and backward
@@ -1440,7 +1440,7 @@ assert count == transformer_numbers(**shape)
 
 generator = torch.Generator().manual_seed(0)
 starts = torch.randint(shape["vocab"], (batch, 1), generator=generator)
-steps = 7 * torch.arange(shape["context"] + 1)  # each token is the last plus 7
+steps = 7 * torch.arange(shape["context"] + 1)  # each token is the one before it plus 7
 text = (starts + steps) % shape["vocab"]
 ids, targets = (part.contiguous().to(device) for part in (text[:, :-1], text[:, 1:]))
 
@@ -1534,8 +1534,8 @@ plots.show(
     plots.predicted_vs_measured(
         [(kind, predicted[kind], measured[kind], "B") for kind in predicted], title=finding
     ),
-    alt=f"{finding}. Parameters, gradients, optimizer state and activations, predicted and measured: all four marks "
-    "lie on one another.",
+    alt=f"{finding}. Parameters, gradients, optimizer state and activations, predicted and measured: in each row, the "
+    "two marks coincide.",
 )
 
 # %% [markdown]
@@ -1597,7 +1597,7 @@ for form, settings in forms.items():
     with track(device) as memory:
         optimizer.step()
     extra[form] = memory.peak / (4 * side**2)
-    print(f"{form:>8}: {extra[form]:.2f} × one matrix on top")
+    print(f"{form:>8}: {extra[form]:.2f} × one matrix, in addition")
 
 assert extra["fused"] < 0.01 and 1 <= extra["loop"] < count <= extra["foreach"]
 
@@ -1651,14 +1651,14 @@ With a small batch, the implementation of AdamW determines where the peak is. Wi
 peak is in the backward pass in both cases, because the backward pass temporarily holds the gradients *of activations*,
 which belong to none of the four kinds. So budget for the sum, and leave some room.
 
-*Try it yourself:* at which batch size does the peak move from `step()` to the backward pass?
+*Try it yourself:* with `foreach`, at which batch size does the peak move from `step()` to the backward pass?
 """
 
 # %% [markdown]
 r"""
 ### A model that you can't run
 
-The formulas of section 8 also work for models that you can't run. Take the shape of GPT-3: 96 layers, $d = 12{,}288$,
+The formulas of section 8 work at any size. Take the shape of GPT-3: 96 layers, $d = 12{,}288$,
 96 heads, a vocabulary of 50,257, and one sequence of 2,048 tokens, all in float32 and with attention written out as
 here.
 
@@ -1776,9 +1776,9 @@ step, at the start and near the minimum?
 ### Exercise 8.7 · How much memory is left? (optional) &nbsp; ★☆☆ &nbsp; 8 minutes
 
 Write `room_left(shapes, memory)`. For each of six optimizers, it returns how many of the `memory` bytes are left for
-activations when a model whose parameters have these shapes is trained in float32. Parameters, gradients and state are
-all float32. Ignore step counters, which take a few bytes per tensor. If there isn't enough memory, the number is
-negative: that many bytes are missing. Return a dict with the keys
+activations when a model whose parameters have these shapes is trained with parameters, gradients and state in float32.
+Ignore step counters, which take a few bytes per tensor. If there isn't enough memory, the number is negative: that many
+bytes are missing. Return a dict with the keys
 
 - `"SGD"`: no state; `"momentum"`, `"AdaGrad"` and `"Lion"`: one number per parameter; `"AdamW"`: two;
 - `"Adafactor"`: for a matrix, one per row and one per column; for a vector, one for each of its numbers.
@@ -1868,8 +1868,7 @@ of thumb at work: 16 bytes per parameter in float32, 4 + 4 + 8.
 
 And if you have eight cards? The explorer below has two more ways to save memory, which later lectures explain.
 *Sharding* splits optimizer state, gradients or parameters among the cards, so that none has to hold all of them
-(lecture 12). *Recomputing* layers means that their activations aren't kept after the forward pass; the backward pass
-computes them again (lecture 11).
+(lecture 12). *Recomputing* layers is the activation checkpointing mentioned above (lecture 11).
 
 The explorer starts with eight H100s, each with all of Llama 3.1 8B and a sequence of 8,192 tokens. That doesn't fit.
 Pin these settings, so that you can compare others with them, and turn on *recompute layers*. Where do most of the

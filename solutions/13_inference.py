@@ -50,10 +50,10 @@ r"""
 ## 1 · Prefill and decode
 
 A language model predicts one token. To get a whole answer, you call it in a loop: the logits at the last position say
-which token should come next, you append that token to the text, and you call the model again. In this lecture we always
-take the token with the largest logit, which is called **greedy decoding**. It involves no randomness, so two correct
-programs generate the same text (unless two logits are so close that rounding decides between them). In lecture 09, we
-drew the next token at random instead, with a temperature.
+which token should come next, you append that token to the text, and you call the model again. In this lecture (except
+in section 6) we always take the token with the largest logit, which is called **greedy decoding**. It involves no
+randomness, so two correct programs generate the same text (unless two logits are so close that rounding decides between
+them). In lecture 09, we drew the next token at random instead, with a temperature.
 
 Here's the model. It's the Transformer of lecture 08, with two additions: query heads can share keys and values (section
 2), and you can pass it a cache for each layer (section 3). You can ignore both for now.
@@ -189,8 +189,8 @@ grows with the square of the length. If every token is processed only once, gene
 Both use the same weights. But in prefill, each weight is used for hundreds or thousands of tokens at once, and in
 decode for just one token of each sequence.
 
-*Try it yourself:* how does that ratio change if the prompt has 1 token and the model generates 127? And with a prompt
-of 127 and 1 new token?
+*Try it yourself:* how does the ratio of tokens processed to tokens needed change if the prompt has 1 token and the
+model generates 127? And with a prompt of 127 and 1 new token?
 
 ## 2 · The cache, to the byte
 
@@ -219,7 +219,7 @@ cache, for `batch` sequences of `context` tokens. `kind` is `"multi-head"`, `"gr
 `"latent"`. There are `heads` query heads with vectors of length `size`, and each number of the cache takes
 `number_bytes`, which is an integer. Two more arguments are used by one kind each, and ignored by the others: `kv_heads`
 is the number of key-value heads of grouped-query attention, and `latent` is the pair $(c, r)$. Raise `ValueError` for
-any other kind. All sizes are integers, so the result is one as well, however large it is.
+any other kind. All sizes are integers, so the result is an integer as well, however large it is.
 """
 
 
@@ -312,13 +312,13 @@ lines = {
     for kind, more in kinds.items()
 }
 lines["all parameters"] = [parameter_bytes] * len(contexts)
-finding = "One sequence's cache, for Llama 3.1 8B's shape: the kinds differ by a factor of 32"
+finding = "One sequence's cache, for Llama 3.1 8B's shape: the kinds differ by up to a factor of 32"
 plots.show(
     plots.curves(
         contexts, {}, lines, xlabel="context (tokens)", ylabel="bytes", yunit="B", title=finding
     ),
     alt=f"{finding}. Four rising lines against the context and a level one for the parameters. Multi-head attention "
-    "crosses the level line first, grouped-query attention a factor of four later; latent and multi-query "
+    "crosses the level line first, grouped-query attention at a context four times as long; latent and multi-query "
     "attention stay below it.",
 )
 for kind, more in kinds.items():
@@ -370,11 +370,11 @@ ones before it, and to itself. $h$ is a multiple of `kv_heads`, and neighboring 
 $h = 8$ and two key-value heads, query heads 0 to 3 use the first, and 4 to 7 the second. Divide the scores by
 $\sqrt{e}$.
 
-The two tensors stay where they are, and `attend` doesn't copy what is stored: if $e$ is 64 and the cache already holds
-a hundred tokens or more, then for one new token no tensor that `attend` makes may have more than a fifth of the cache's
-bytes. If there's no room for all the new tokens, raise `ValueError` and store none of them. All arguments have the
-cache's dtype and device, and nothing needs a gradient. You may use PyTorch's attention; just remember the trap of
-lecture 04: with `is_causal=True`, it puts the queries at the *first* positions.
+The two tensors stay where they are, and `attend` doesn't copy what is stored: when it's called with one new token, $e$
+is 64, and the cache already holds at least a hundred tokens, no tensor that `attend` creates may take more than a fifth
+of the cache's bytes. If there's no room for all the new tokens, raise `ValueError` and store none of them. All
+arguments have the cache's dtype and device, and nothing needs a gradient. You may use PyTorch's attention; just
+remember the trap of lecture 04: with `is_causal=True`, it puts the queries at the *first* positions.
 """
 
 
@@ -435,7 +435,7 @@ r"""
 text. The Transformer above can already use it: given a list of caches, it passes each layer its own, and its positions
 begin where the cache ends.
 
-Does it compute the same logits as it does without a cache? We process 64 tokens, then 1, then 7, and compare all their
+Are its logits the same with a cache as without one? We process 64 tokens, then 1, then 7, and compare all their
 logits with those of a single pass without a cache. (We use `float64`, so that a real difference can't hide behind
 rounding.) We do this with 8, 2 and 1 key-value heads, and compare the bytes with your formula.
 """
@@ -463,8 +463,8 @@ for groups, kind in ((8, "multi-head"), (2, "grouped-query"), (1, "multi-query")
 # %% [markdown]
 r"""
 > **Trap: every token is the first.** Position information has to continue where the cache ends. If the model gives each
-> new token position 0, it still runs and still generates something. Only the comparison with a model without a cache
-> reveals it:
+> new token position 0, it still runs and still generates something. Only a comparison with the same model without a
+> cache reveals it:
 """
 
 # %%
@@ -632,8 +632,8 @@ assert round(1e3 * all_parameters, 2) == 4.87
 # %% [markdown]
 r"""
 No kernel, however clever, can do a step in less time, because the bytes have to be read. The arithmetic alone would
-take less than a 280th of that. (Section 5's picture counts all parameters, including the table, so there you get a
-little more.)
+take less than a 280th of that. (Section 5's explorer counts all parameters, including the table, so its steps take a
+little longer.)
 
 **Predict.** Now the prefill: a prompt of 2,048 tokens, in one pass. How many times as long as that decode step does it
 take, by your formula?
@@ -849,7 +849,7 @@ assert ends[512][1] > ends[2_048][1] > ends[8_192][1] > ends[32_768][1]
 # %% [markdown]
 r"""
 With 2,048 tokens each, 238 sequences fit. If each user is to get 100 tokens per second, a step may take at most 10 ms,
-and only 68 users can share the card. Drag the batch slider below: how many sequences fit with 32,768 tokens each? And
+and only 68 users can share the card. Drag the batch slider below: how many sequences fit with 16,384 tokens each? And
 which model gains least from a larger batch?
 """
 
@@ -875,8 +875,9 @@ hands out memory in small blocks, as they are needed (Kwon and others, 2023, arX
 What if there's only one user? Then there's nothing to batch, and a decode step leaves the arithmetic units idle. In
 **speculative decoding**, a small *draft model* guesses the next few tokens, one after the other, and then the large
 model, the *target*, processes all of them in a single pass (Leviathan and others, 2022, arXiv:2211.17192). That pass
-returns the target's probabilities at every position, so it shows what the target thinks of each guess. Checking four
-guesses takes no longer than generating a single token. (The fifth new token below is the one before the guesses.)
+returns the target's probabilities at every position, so it shows what the target thinks of each guess. According to the
+formula of exercise 13.4, checking four guesses takes no longer than generating a single token. (The pass below has five
+new tokens: the four guesses, and the token before them, which the target hasn't processed yet.)
 """
 
 # %%
@@ -890,9 +891,9 @@ With greedy decoding, it's clear which guesses to keep: all those before the fir
 But what if tokens are drawn at random (lecture 09)? The text should have exactly the probabilities that the target
 alone would give it, however bad the draft model is. Here's a rule that achieves this. Go through the guesses in order.
 A token that had probability $q$ in the draft model and has probability $p$ in the target is kept with probability
-$\min(1, p/q)$: always if the target likes it at least as much as the draft does, half of the time if it likes it half
-as much. The first guess that isn't kept is replaced by another token. The guesses after it are dropped without looking,
-because they continue a text that no longer exists. The next round starts after the replacement.
+$\min(1, p/q)$: always if the target finds it at least as likely as the draft does, and half of the time if the target
+finds it half as likely. The first guess that isn't kept is replaced by another token. The guesses after it are dropped
+unchecked, because they continue a text that no longer exists. The next round starts after the replacement.
 
 From which probabilities should the replacement be drawn? Not from the target's own, as you'll see. Work it out:
 
@@ -901,17 +902,18 @@ From which probabilities should the replacement be drawn? Not from the target's 
 Write `verify(draft, target, tokens, uniforms)`, which decides what becomes of the $k \ge 1$ guesses in `tokens`. Guess
 number $i$ (from 0) was drawn from the probabilities `draft[i]`, and `target[i]` are the target's probabilities at the
 same place. `target` has one more row, `target[k]`, for the token after all the guesses. Guess $i$ is kept if
-`uniforms[i]` is less than $p/q$, and if all guesses before it were kept. (A uniform number is at least 0 and less than
-1, so that happens with probability $\min(1, p/q)$.)
+`uniforms[i]` (one number per guess) is less than $p/q$, with this token's $p$ and $q$ as above, and if all guesses
+before it were kept. (A uniform number is at least 0 and less than 1, so that happens with probability $\min(1, p/q)$.)
 
 Return a pair: how many guesses are kept, and the probabilities, `[vocabulary]`, from which the next token has to be
 drawn. If all $k$ are kept, these are the target's last row. Otherwise, the next token replaces the first guess that
 isn't kept. Its probabilities have to be such that the token at this place, whether it's a guess that was kept or a
-replacement, has exactly the target's probabilities; there's only one solution.
+replacement, has exactly the target's probabilities. They mustn't depend on which token was guessed at this place; then
+there's only one solution.
 
 All rows contain probabilities that add up to 1, and they may contain zeros, but no guess had probability 0 in the draft
-model. `draft` and `target` have the same floating-point dtype, and so does the result. `tokens` is `int64`. No uniform
-number is so close to its $p/q$ that rounding would matter. Don't change the arguments.
+model. `draft` and `target` have the same floating-point dtype, and so do the probabilities that you return. `tokens` is
+`int64`. No uniform number is so close to its $p/q$ that rounding would matter. Don't change the arguments.
 """
 
 
@@ -940,11 +942,11 @@ r"""
 <details><summary>Hint 1</summary>For one place and one token, what's the probability that the draft guesses this token <em>and</em> that the guess is kept? Consider two cases: p is at least q, or p is less than q.</details>
 <details><summary>Hint 2</summary>Compare that with p. How much is missing, and for which tokens? The replacement has to add just this, and probabilities have to add up to 1.</details>
 
-**Why it matters.** The draft model decides only how fast the text comes, and never what it says. So you can use any
-draft that you like, without testing the quality of the answers again.
+**Why it matters.** The draft model affects only how fast the text is generated, never the probabilities of what it
+says. So you can use any draft that you like, without testing the quality of the answers again.
 
-Let's see whether the probabilities are right. For a vocabulary of eight tokens, the next cell makes a guess and calls
-your function 10,000 times, counts the tokens that come out, and does the same again with replacements drawn from the
+Let's see whether the probabilities are right. For a vocabulary of eight tokens, the next cell makes 10,000 guesses,
+calls your function on each, and counts the tokens that come out. Then it does the same with replacements drawn from the
 target's own probabilities.
 """
 
@@ -1002,8 +1004,8 @@ assert (naive - p).abs().max() > 0.05
 # %% [markdown]
 r"""
 The draft guesses token 1 too often and token 0 too rarely. Dropping guesses takes just enough from token 1, but adds
-nothing to token 0; all of that has to come from the replacements. If these have the target's probabilities, they also
-bring back some of the tokens of which there were enough.
+nothing to token 0; what token 0 lacks has to come from the replacements. If these have the target's own probabilities,
+some of them are tokens that are already frequent enough.
 
 How many tokens do you get from each pass of the target? At least one, because even if no guess is kept, there's a
 replacement; and at most $k + 1$.
@@ -1022,11 +1024,11 @@ assert round(sum(0.8**i for i in range(4 + 1)), 2) == 3.36
 # %% [markdown]
 r"""
 The first guess is kept with probability $\alpha$, the **acceptance rate**; the first two with probability $\alpha^2$,
-and so on. Each that's kept is a token, and one more always follows, so the mean is
+and so on. Each guess that's kept gives a token, and one more token always follows, so the mean number of tokens is
 $1 + \alpha + \alpha^2 + \dots + \alpha^k$.
 
-Does that hold for models, whose acceptance rate changes from token to token? Our target has 8 layers. As drafts, we
-take the same model without its last 1, 3, 5 or 7 layers. (For simplicity, nothing is cached here. With caches, both
+Does that hold for real models, whose acceptance rate changes from token to token? Our target has 8 layers. As drafts,
+we take the same model without its last 1, 3, 5 or 7 layers. (For simplicity, nothing is cached here. With caches, both
 models would have to forget the tokens that were dropped: your `KVCache` needs only a smaller `length` for that.)
 """
 
@@ -1075,7 +1077,7 @@ for layers_left in (1, 3, 5, 7):
     for seed in range(3):
         generator = torch.Generator().manual_seed(seed)
         kept_by_pass += speculate(deep, shallow, torch.tensor([[seed]]), 60, 4, generator)[1]
-    checked = sum(min(kept + 1, 4) for kept in kept_by_pass)  # guesses that somebody looked at
+    checked = sum(min(kept + 1, 4) for kept in kept_by_pass)  # guesses that were checked
     rate = sum(kept_by_pass) / checked
     formula = sum(rate**i for i in range(4 + 1))
     found = 1 + sum(kept_by_pass) / len(kept_by_pass)
@@ -1085,14 +1087,15 @@ for layers_left in (1, 3, 5, 7):
 # %% [markdown]
 r"""
 The more of the target's layers the draft has, the more of its guesses are kept, and the formula is close although it
-assumes the same rate everywhere. But a draft with 7 of 8 layers saves hardly any time. What counts is how fast the
-draft is, too.
+assumes the same rate everywhere. But a draft with 7 of 8 layers saves hardly any time. It also matters how fast the
+draft is.
 
-Take Llama 3.1 70B on eight H100s, which share every pass evenly (we leave out what they send each other), with Llama
+Take Llama 3.1 70B on eight H100s, which share every pass evenly (we ignore the communication between them), with Llama
 3.1 8B as its draft and 512 tokens of context. A round consists of $k$ steps of the draft, each of which takes 11% of a
 step of the target, and one pass of the target over $k + 1$ tokens.
 
-**Predict.** With $k = 4$, an acceptance rate of 0.8 and one sequence, how many times as fast is that as plain decoding?
+**Predict.** With $k = 4$, an acceptance rate of 0.8 and one sequence, how many times as
+fast as plain decoding is speculative decoding?
 """
 
 # %%
@@ -1101,7 +1104,7 @@ guess = None  # times as fast
 
 # %%
 def llama_shape(name: str) -> dict[str, float]:
-    """What forward_seconds wants to know of a Llama 3.1 in bfloat16."""
+    """What forward_seconds needs to know about a Llama 3.1 model in bfloat16."""
     layers, width, heads, kv_heads, parameters = (
         int(FACTS[f"Llama 3.1 {name} {what}"].value)
         for what in ("layers", "width", "heads", "key and value heads", "parameters")
@@ -1141,7 +1144,7 @@ assert round(times_as_fast(0.8, 4, 1), 2) == 2.35
 
 # %%
 batches = [2**i for i in range(10)]
-finding = "Guessing pays while arithmetic is idle, and slows a large batch down"
+finding = "Guessing pays off while the arithmetic units are idle, but slows down a large batch"
 plots.show(
     plots.curves(
         batches,
@@ -1162,8 +1165,8 @@ assert times_as_fast(0.8, 4, 64) > 2 and times_as_fast(0.8, 4, 256) < 1
 # %% [markdown]
 r"""
 Up to 64 sequences, the four guesses per sequence cost the target hardly any time, because it's still waiting for its
-weights. With 256, it has to process 1,280 tokens per pass, which is compute-bound, and the guesses that are dropped
-have used up arithmetic for nothing. Batching and speculative decoding compete for the same idle units.
+weights. With 256, it has to process 1,280 tokens per pass, so the pass is compute-bound, and the arithmetic spent on
+dropped guesses is wasted. Batching and speculative decoding compete for the same idle units.
 
 *Try it yourself:* with an acceptance rate of 0.8 and one sequence, which $k$ is best? And with a rate of 0.6?
 
@@ -1178,7 +1181,7 @@ converts them on the fly.
 The size of a group matters. A scale is determined by the largest weight of its group, so a single outlier makes the
 steps between codes coarse for all the others. Small groups limit the damage, but each has a scale to store.
 
-The next cell is exercise 10.6 in integers: two functions that quantize each row of a matrix in groups of `group`
+The next cell does exercise 10.6 with integers: two functions that quantize each row of a matrix in groups of `group`
 neighbors, and convert the codes back. The largest code is $2^{\text{bits} - 1} - 1$, and the scale of a group turns its
 largest magnitude into that code or its negative. (The code $-2^{\text{bits} - 1}$ isn't used.)
 """
@@ -1328,7 +1331,8 @@ The fewer bytes you read, the more it matters.
 
 ## 8 · The result: your machine
 
-The prediction needs four numbers, and we can get all of them without letting the model generate a single token:
+To predict how many tokens per second a model generates on your machine, we need four numbers, and we can get all of
+them without letting the model generate a single token:
 
 - the *bytes* of the model, from its shape and your `kv_cache_bytes`;
 - your machine's *bandwidth* for reading weights, from the time that it takes to multiply each of the model's matrices
@@ -1413,7 +1417,7 @@ peak_here = hardware.measured_ceiling(device, dtype, max_seconds=1).flops_per_se
 
 @torch.no_grad()
 def step_seconds(model: Transformer, batch: int, steps: int = 12) -> float:
-    """The time of the fastest of some decode steps, after a prompt of PROMPT tokens."""
+    """The time of the fastest of `steps` decode steps, after a prompt of PROMPT tokens."""
     caches = model.new_caches(batch, PROMPT + steps)
     new = torch.zeros(batch, PROMPT, dtype=torch.int64, device=device)
     taken = []
@@ -1483,7 +1487,7 @@ On an idle machine, the prediction should be off by no more than a third.
 
 Finally, let's try batching: the same step serves 1, 2, 4, 8 or 16 sequences, and each of them gets a token. We compare
 the measured rate with two predictions. One is your formula with the overhead, as before. For the other, the products
-are measured with as many vectors as there are sequences, and the overhead is added.
+are measured with as many vectors as there are sequences, and combined with the overhead in the same way.
 """
 
 # %% tags=["timed"]
@@ -1530,8 +1534,8 @@ few vectors may reach neither the bandwidth nor the peak.
 So what is the model waiting for? Mostly for its weights. A batch shares that wait, until the caches, the arithmetic or
 the overhead take over.
 
-*Try it yourself:* build the model with 12 key-value heads instead of 4. Does a step with a batch of 16 take longer, and
-by how much should it?
+*Try it yourself:* build the model with as many key-value heads as query heads. Does a step with a batch of 16 take
+longer, and by how much should it?
 
 ## Takeaways
 

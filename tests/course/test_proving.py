@@ -110,7 +110,7 @@ WEAK = {
             'exercise.mistake("The upper end',
             'exercise.mistake("Something else.", "max(x, low), high → x, high")\nexercise.mistake("The upper end',
         ),
-        r"is told 'The lower end does not count.' instead of 'Something else.'",
+        r"is told 'Your result ignores the lower end.' instead of 'Something else.'",
     ),
     "two requirements that are one": (
         lambda text: text.replace(
@@ -157,7 +157,7 @@ def test_what_is_weak_is_found(what: str, tmp_path: Path) -> None:
         ),
         (replaced("if low > high → if False", "high → low"), r"clamp.py:\d+: `high` occurs \d times"),
         (replaced("if low > high → if False", "if low > high"), r"is not an edit: write `old → new`"),
-        (replaced("# says: A number inside stays.\n", ""), "has no note"),
+        (replaced("# says: A number inside the range stays the same.\n", ""), "has no note"),
         (replaced("# %% wrong: always", "# %% bad: always"), "'bad' is not a kind of program"),
         (replaced("    return x\n", "    return x\n\n# %% right: nothing\n\n"), "'nothing' is empty"),
         (replaced("numbers = st.integers(-9, 9)", "numbers = st.integer(-9, 9)"), r"clamp.py:6: AttributeError"),

@@ -41,7 +41,7 @@ few = st.integers(1, 4_000).map(lambda k: k / 1_000 + 0.0005)
 many = st.integers(5_000, 90_000).map(lambda k: k / 1_000 + 0.0005) | st.integers(1_000, 9_000).map(lambda k: k + 0.5)
 
 exercise.requirement(
-    "enough cards to finish within the days, if time is the limit",
+    "enough cards to finish in the given number of days, if time is the limit",
     points=0.75,
     visible=[ask(70e9, 15e12, 90, 9.895e14, 0.5, 80, 16), ask(13e9, 1.3687e11, 30, 3.12e14, 0.4, 80, 2)],
     edges={

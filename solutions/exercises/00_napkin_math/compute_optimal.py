@@ -45,7 +45,7 @@ def toys(draw):
 
 
 exercise.requirement(
-    "6 · parameters · tokens equals the budget, even a small one: neither number is rounded",
+    "6 · parameters · tokens equals the budget, however small the budget is: neither number is rounded",
     points=1,
     probe=look,
     rules={RATIO: "ignored"},

@@ -39,16 +39,18 @@ exercise.requirement(
 )
 
 every = "Without sharding, every device holds the whole model, so the number of devices doesn't matter."
-exercise.mistake("Your code counts 2³⁰ bytes for a GB; on a card's label, a GB is 10⁹ bytes.", "memory_gb * 1e9 → memory_gb * 2**30")
-exercise.mistake("A GB is 10⁹ bytes; your code counts 1024².", "memory_gb * 1e9 → memory_gb * 1024**2")
-exercise.mistake("A GB is 10⁹ bytes; your code counts 10⁶.", "memory_gb * 1e9 → memory_gb * 1e6")
+exercise.mistake("Your code takes a GB to be 2³⁰ bytes; on a card's "
+                 "label, a GB is 10⁹ bytes.", "memory_gb * 1e9 → memory_gb * 2**30")
+exercise.mistake("A GB is 10⁹ bytes; your code takes it to be 1024².", "memory_gb * 1e9 → memory_gb * 1024**2")
+exercise.mistake("A GB is 10⁹ bytes; your code takes it to be 10⁶.", "memory_gb * 1e9 → memory_gb * 1e6")
 exercise.mistake("Your result is in billions; return the plain number of parameters.", "memory_gb * 1e9 → memory_gb")
 exercise.mistake("Your result is a number of bytes; divide it by the bytes that each parameter takes.", "1e9 / bytes_per_parameter → 1e9")
 exercise.mistake(
-    "More bytes for each parameter make the model smaller: divide by them.",
+    "The more bytes each parameter takes, the fewer parameters fit: divide by them.",
     "1e9 / bytes_per_parameter → 1e9 * bytes_per_parameter",
 )
-exercise.mistake("Your result is in bits: memory_gb and bytes_per_parameter both count bytes.", "* 1e9 / → * 8e9 /")
+exercise.mistake("Your code turns the memory into bits: memory_gb and bytes_per_parameter "
+                 "both count bytes.", "* 1e9 / → * 8e9 /")
 exercise.mistake("The bytes per parameter are an argument; they aren't always 16.", "1e9 / bytes_per_parameter → 1e9 / 16")
 exercise.mistake("Your result is for one device; if the model is sharded, the devices hold it together.", "devices if sharded else 1 → 1")
 exercise.mistake(every, "devices if sharded else 1 → devices")

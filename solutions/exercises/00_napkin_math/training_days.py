@@ -39,7 +39,7 @@ def together(draw):
 
 
 exercise.requirement(
-    "the time for 6 · parameters · tokens FLOPs, in days and unrounded",
+    "the time that 6 · parameters · tokens FLOPs take, in days, not rounded",
     points=0.5,
     visible=[ask(1e9, 2e10, 1, 1e15, 1.0), ask(2e9, 3e7, 1, 5e14, 1.0), ask(1e8, 2e4, 1, 3.1e14, 1)],
     edges={

@@ -19,14 +19,14 @@ counts = st.integers(1, 5_000)
 peaks = st.integers(1, 5_000).map(lambda n: n / 2)
 
 exercise.requirement(
-    "two_weeks: the FLOPs of the devices in two weeks, at their peak",
+    "two_weeks: the FLOPs that the devices perform in two weeks, at their peak",
     points=0.5,
     visible=[given(8, 989.5), given(3, 100.0)],
     edges={"one device": given(1, 989.5), "many": given(16_384, 989.5), "less than a TFLOP/s": given(2, 0.5)},
     domain=st.builds(given, counts, peaks),
 )
 exercise.requirement(
-    "one_day: the FLOPs of the devices in a day, at a fraction mfu of their peak",
+    "one_day: the FLOPs that the devices perform in a day, at a fraction mfu of their peak",
     points=0.5,
     probe=one_day,
     visible=[
@@ -42,7 +42,7 @@ exercise.requirement(
     domain=st.builds(given, counts, peaks, st.integers(1, 100).map(lambda n: n / 100)),
 )
 exercise.requirement(
-    "on_one_card: the number of parameters that fit on one card, with the memory on its label",
+    "on_one_card: the number of parameters that fit on one card with the memory stated on its label",
     points=1,
     probe=on_one_card,
     tolerance=1e-6,
@@ -75,7 +75,7 @@ exercise.mistake("Tera is 10¹², not 2⁴⁰.", "1e12 * seconds → 2**40 * sec
 exercise.mistake(everyone, "devices * peak_tflops * 1e12 * seconds → peak_tflops * 1e12 * seconds")
 exercise.mistake(day, "60 * 60 * 24 * 14 → 60 * 24 * 14")
 exercise.mistake("You counted the time in hours; the peak is in FLOP/s, so count it in seconds.", "60 * 60 * 24 * 14 → 24 * 14")
-exercise.mistake("In one_day your code counts 10⁹ FLOP/s for a TFLOP/s; tera is 10¹².", "1e12 * mfu → 1e9 * mfu")
+exercise.mistake("In one_day your code takes a TFLOP/s to be 10⁹ FLOP/s; tera is 10¹².", "1e12 * mfu → 1e9 * mfu")
 exercise.mistake("In one_day the peak is in TFLOP/s; tera is 10¹².", "1e12 * mfu → 1e15 * mfu")
 exercise.mistake("In one_day the peak is in TFLOP/s; tera is 10¹².", "1e12 * mfu → 1 * mfu")
 exercise.mistake("Tera is 10¹² in one_day too, not 2⁴⁰.", "1e12 * mfu → 2**40 * mfu")
@@ -88,7 +88,7 @@ exercise.mistake(
     "Your GB is right, but you counted eight cards; the claim is about a single one.", "return memory_gb → return 8 * memory_gb"
 )
 exercise.mistake(
-    "You now count one card, but still 1024³ bytes for a GB; on a card's label, a GB is 10⁹ bytes.",
+    "You now count one card, but you still take a GB to be 1024³ bytes; on a card's label, a GB is 10⁹ bytes.",
     "memory_gb * 1e9 → memory_gb * 1024**3",
 )
 exercise.mistake(

@@ -160,14 +160,15 @@ exercise.requirement(
 
 exercise.mistake("b isn't added.", "x @ w + b → x @ w")
 exercise.mistake("b is subtracted; it has to be added.", "x @ w + b → x @ w - b")
-exercise.mistake("w is transposed: its first dimension is the one that is summed over.", "x @ w + b → x @ w.T + b")
+exercise.mistake("Your code transposes w: the dimension to sum over is its first.", "x @ w + b → x @ w.T + b")
 exercise.mistake(
-    "w is transposed: its first dimension is the one that is summed over.",
+    "Your code transposes w: the dimension to sum over is its first.",
     "x @ w + b → torch.nn.functional.linear(x, w, b)",
 )
 exercise.mistake("The order of the factors matters: x comes first.", "x @ w + b → w @ x + b")
 exercise.mistake("* multiplies element by element; the layer takes the matrix product.", "x @ w + b → x * w + b")
-exercise.mistake("b is added to x before the product; it belongs to the result.", "x @ w + b → (x + b) @ w")
+exercise.mistake("Your code adds b to x before the product; it has to be added to the "
+                 "product.", "x @ w + b → (x + b) @ w")
 exercise.mistake(
     "b is added along the wrong dimension: it has one number per output feature.",
     "x @ w + b → x @ w + b.unsqueeze(-1)",
@@ -216,7 +217,7 @@ def batched_linear(x, w, b):
     return x @ w + b
 
 # %% mistake: the last size inferred
-# says: If there are no vectors at all, reshape can't infer a size of -1: pass d_out itself.
+# says: If there are no vectors at all, reshape can't infer the size that -1 stands for: pass d_out itself.
 def batched_linear(x, w, b):
     return (x.reshape(-1, x.shape[-1]) @ w).reshape(*x.shape[:-1], -1) + b
 

@@ -220,7 +220,7 @@ exercise.mistake(
     "x.numel() * dtype.itemsize → x.untyped_storage().nbytes() // x.element_size() * dtype.itemsize",
 )
 exercise.mistake(
-    "Every element of the result is stored separately in the copy.",
+    "Every element that x shows is stored separately in the copy.",
     "x.numel() * dtype.itemsize → min(x.numel(), x.untyped_storage().nbytes() // x.element_size()) * dtype.itemsize",
 )
 exercise.mistake("Your code counts elements; each of them takes several bytes.", "x.numel() * dtype.itemsize → x.numel()")
@@ -230,7 +230,7 @@ exercise.mistake(
     "x.numel() * dtype.itemsize → x.numel() * (dtype.itemsize + x.element_size())",
 )
 exercise.mistake(
-    "A copy to a smaller dtype, or one of the same size, is a copy too.",
+    "Converting to a smaller dtype, or to another one of the same size, takes a copy, too.",
     "x.dtype == dtype: → x.element_size() >= dtype.itemsize:",
 )
 

@@ -40,7 +40,7 @@ def windows(draw):
 
 
 exercise.requirement(
-    "a query may see itself and the keys before it, and none after it; [query, key], for any t",
+    "entry [query, key], for any t: a query may see itself and the keys before it, and none after it",
     points=0.75,
     probe=entries,
     visible=[case(3), case(5), case(3, None)],
@@ -64,7 +64,7 @@ exercise.requirement(
     hint="How far back is the farthest key? Try it with a window of 1.",
 )
 exercise.requirement(
-    "the entries are Booleans, which masked_fill and where require, in a new tensor each time",
+    "the entries are Booleans, as masked_fill and torch.where require, in a new tensor each time",
     points=0.5,
     probe=kind,
     visible=[given(3, says="causal_mask(3)"), given(4, 2, says="causal_mask(4, 2)")],
@@ -73,7 +73,7 @@ exercise.requirement(
     hint="The dtype is torch.bool, which masked_fill requires, and each call makes a new tensor.",
 )
 
-numbers = "Your entries are numbers; masked_fill and where require Booleans."
+numbers = "Your entries are numbers; masked_fill and torch.where require Booleans."
 exercise.mistake("Your result is the transpose: query 0 would see the whole text, the future included.", "tril() → triu()")
 exercise.mistake("A token may see itself: the diagonal is True.", "tril() → tril(diagonal=-1)")
 exercise.mistake("It's the other way around: True means that the query may see the key.", "tril() → triu(diagonal=1)")

@@ -137,7 +137,8 @@ exercise.mistake("The latency is the time of a copy of 0 bytes, not that of the 
                  "latency = y_mean - slope * x_mean → latency = y.min()")  # fmt: skip
 exercise.mistake("The latency is where the line starts, not the mean of the times.",
                  "latency = y_mean - slope * x_mean → latency = y_mean")  # fmt: skip
-exercise.mistake("The line passes through the point (mean of x, mean of y): look at the sign in your latency.",
+exercise.mistake("The line passes through the point of the weighted means of sizes and seconds: look at the sign "
+                 "in your latency.",
                  "latency = y_mean - slope * x_mean → latency = y_mean + slope * x_mean")  # fmt: skip
 exercise.mistake("The best line may start below 0: leave its latency as it is.",
                  "latency = y_mean - slope * x_mean → latency = (y_mean - slope * x_mean).clamp(min=0)")  # fmt: skip

@@ -145,7 +145,7 @@ exercise.mistake(
     "The vectors lie along the last dimension, which isn't always the second.", f"{last} → mean(dim=1, keepdim=True)"
 )
 exercise.mistake(
-    f"That averages over all dimensions but the first; {each}.",
+    f"Your code averages over all dimensions but the first; {each}.",
     f"{last} → mean(dim=tuple(range(min(1, x.dim() - 1), x.dim())), keepdim=True)",
 )
 exercise.mistake("The root is missing: your code divides by the mean square.", "x * torch.rsqrt( → x / (")
@@ -168,15 +168,15 @@ exercise.mistake(
     f"x.pow(2).{last} → x.var(-1, keepdim=True, correction=0)",
 )
 exercise.mistake(
-    "eps is added to the root; it belongs under it, to the mean of the squares.",
+    "Your code adds eps to the root; it has to be added under the root, to the mean of the squares.",
     f"torch.rsqrt(x.pow(2).{last} + eps) → 1 / (x.pow(2).{last}.sqrt() + eps)",
 )
 exercise.mistake(
-    "eps is added to the sum of the squares; it belongs to their mean.",
+    "Your code adds eps to the sum of the squares; it has to be added to their mean.",
     f"x.pow(2).{last} + eps → (x.pow(2).sum(dim=-1, keepdim=True) + eps) / x.shape[-1]",
 )
 exercise.mistake(
-    "eps is added to every number before it is squared; it belongs to the mean of the squares.",
+    "Your code adds eps to every number before squaring; it has to be added to the mean of the squares.",
     f"x.pow(2).{last} + eps → (x + eps).pow(2).{last}",
 )
 exercise.mistake("eps is missing: a vector of zeros becomes NaN.", "keepdim=True) + eps → keepdim=True)")

@@ -84,7 +84,8 @@ exercise.requirement(
     ),
 )
 exercise.requirement(
-    "any number of dimensions of any size, including 0; a tensor without memory (device meta), too",
+    "any number of dimensions, even none, each of any size, even 0; also a tensor on the meta device, which has "
+    "no memory",
     points=0.25,
     visible=[zeros(6), zeros(), zeros(2, 3, 5), zeros(3, 0, 5)],
     edges={
@@ -125,7 +126,7 @@ exercise.requirement(
 )
 
 exercise.requirement(
-    "with a dtype: the bytes that they would take in that dtype, without making such a tensor",
+    "with a dtype: the bytes that the elements would take in that dtype, without making a tensor of that dtype",
     points=0.25,
     probe=watched,
     visible=[
@@ -161,11 +162,12 @@ exercise.mistake(
 )
 exercise.mistake("The sizes are multiplied, not added.", "x.numel() * x.element_size() → sum(x.shape) * x.element_size()")
 exercise.mistake(
-    "Your result is the whole storage; the view shows only a part of its elements.",
+    "Your result is the size of the whole storage; the view shows only a part of its elements.",
     "x.numel() * x.element_size() → x.untyped_storage().nbytes()",
 )
 exercise.mistake(
-    "Your result is the whole storage if the view is contiguous; it shows only a part of the elements.",
+    "If the view is contiguous, your result is the size of the whole storage; the view shows only a part of its "
+    "elements.",
     "x.numel() * x.element_size() → x.contiguous().untyped_storage().nbytes()",
 )
 exercise.mistake(
@@ -193,10 +195,11 @@ exercise.mistake("A tensor with a dimension of size 0 has no elements, and takes
                  "x.numel() * x.element_size() → max(x.numel(), 1) * x.element_size()")  # fmt: skip
 exercise.mistake("If a dtype is given, that one counts, not the dtype of x.", "dtype.itemsize → x.element_size()")
 exercise.mistake("If a dtype is given, only that one counts.", "dtype.itemsize → (x.element_size() + dtype.itemsize)")
-exercise.mistake("Don't make such a tensor: count the elements instead.", "x.numel() * dtype.itemsize → x.to(dtype).nbytes")
-exercise.mistake("Don't make such a tensor: count the elements instead.",
+exercise.mistake("Don't make a tensor just to measure it: "
+                 "count the elements instead.", "x.numel() * dtype.itemsize → x.to(dtype).nbytes")
+exercise.mistake("Don't make a tensor just to measure it: count the elements instead.",
                  "x.numel() * dtype.itemsize → torch.empty(x.shape, dtype=dtype).nbytes")  # fmt: skip
-exercise.mistake("finfo works only for floats; the other dtype may be an integer type.",
+exercise.mistake("finfo works only for floats; the given dtype may be an integer type.",
                  "dtype.itemsize → torch.finfo(dtype).bits // 8")  # fmt: skip
 
 # %% wrong: the size of the Python object

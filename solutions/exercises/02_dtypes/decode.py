@@ -138,7 +138,8 @@ exercise.requirement(
     hint="If all exponent bits are set, the pattern means infinity or NaN. Which of the two is it if the mantissa is 0?",
 )  # fmt: skip
 exercise.requirement(
-    "with finite=True the highest exponent is an ordinary one, and only the pattern with all bits after the sign set is NaN",
+    "with finite=True the highest exponent is an ordinary one, and a pattern is NaN only if all bits after the "
+    "sign bit are set",
     points=0.5,
     tolerance=0,
     visible=[pattern("0 1111 110", finite=True), pattern("0 1111 000", finite=True), pattern("1 1111 111", finite=True),
@@ -202,12 +203,15 @@ exercise.mistake("Your code returns NaN for infinity: if all exponent bits are s
                  "math.nan if mantissa else sign * math.inf → math.nan")  # fmt: skip
 exercise.mistake("If all exponent bits are set, any mantissa other than 0 means NaN, not only a mantissa of all ones.",
                  "math.nan if mantissa else sign * math.inf → math.nan if mantissa == 2**mantissa_bits - 1 else sign * math.inf")  # fmt: skip
-one_nan = "With finite=True the highest exponent is an ordinary one; only the pattern with all bits after the sign set is NaN."
+one_nan = (
+    "With finite=True the highest exponent is an ordinary one; a pattern is NaN only if all bits after the "
+    "sign bit are set."
+)
 exercise.mistake(one_nan, "if finite and mantissa → if mantissa", "if not finite: → if True:")
 exercise.mistake(one_nan, "if finite and mantissa == 2**mantissa_bits - 1: → if finite and mantissa:")
-exercise.mistake("With finite=True there's still one NaN: the pattern with all bits after the sign set.",
+exercise.mistake("With finite=True there's still a NaN: if all bits after the sign bit are set, the result is NaN.",
                  "if finite and mantissa == 2**mantissa_bits - 1: → if False:")  # fmt: skip
-exercise.mistake("With finite=True there's no infinity: the pattern with all bits after the sign set is NaN.",
+exercise.mistake("With finite=True there's no infinity: if all bits after the sign bit are set, the result is NaN.",
                  "2**mantissa_bits - 1:\n            return math.nan → 2**mantissa_bits - 1:\n            return sign * math.inf")  # fmt: skip
 exercise.mistake("Your code guesses from the layout whether a format has an infinity: use the argument `finite`.",
                  "if finite and mantissa → if (finite := (exponent_bits, mantissa_bits) == (4, 3)) and mantissa")  # fmt: skip

@@ -50,7 +50,8 @@ exercise.requirement(
     hint="The highest exponent is reserved for infinity and NaN, and the largest mantissa is all ones. Don't compute 2.0**1024 along the way.",
 )
 exercise.requirement(
-    'with finite=True, "max" follows the rules of E4M3: no infinity, and a single NaN',
+    "with finite=True, \"max\" follows the rules of E4M3: no infinity, and NaN only if all bits after the sign "
+    "bit are set",
     points=0.5,
     tolerance=0,
     rules=only("max"),
@@ -109,7 +110,8 @@ exercise.mistake("Your max belongs to the pattern that is NaN with finite=True: 
 exercise.mistake("With finite=True the highest exponent is an ordinary one: your max has a lower exponent.", "(bias + 1) → bias")
 exercise.mistake("Your smallest_normal is too small: a normal number has an exponent field of at least 1.",
                  '"smallest_normal": 2.0 ** (1 - bias) → "smallest_normal": 2.0 ** -bias')  # fmt: skip
-exercise.mistake("Your two smallest numbers have the exponent 0 - bias; it must be the same as for an exponent field of 1.",
+exercise.mistake("Your smallest_normal and smallest_subnormal both use the exponent 0 - bias; it must be the "
+                 "same as for an exponent field of 1.",
                  '"smallest_normal": 2.0 ** (1 - bias) → "smallest_normal": 2.0 ** -bias',
                  "2.0 ** (1 - bias) * eps → 2.0 ** -bias * eps")  # fmt: skip
 exercise.mistake("Your smallest_normal is a subnormal number; a normal number has an exponent field of at least 1.",

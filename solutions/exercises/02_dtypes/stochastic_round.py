@@ -186,7 +186,8 @@ exercise.requirement(
         "near the next": given(2_000, 5, 0x3F80E000),
     },
     domain=st.builds(given, st.integers(90, 400), st.integers(0, 10**6), st.sampled_from([0x3F808000, 0x41008000])),
-    hint="Every PyTorch function that draws random numbers takes generator=…; without it, the global generator is used. Don't seed any generator.",
+    hint="Pass generator=… to the PyTorch function that draws the random numbers; without it, the global "
+         "generator is used. Don't seed any generator.",
 )
 exercise.requirement(
     "the result is a new bfloat16 tensor with the same shape as x, computed without a loop, and x doesn't change",

@@ -143,10 +143,11 @@ exercise.requirement(
         for dtype in DTYPES
     },
     domain=at_the_edges(),
-    hint="Don't compare the values with the limits yourself: let the conversion round, and look at its result.",
+    hint="Don't compare the values with the limits yourself: let the conversion do the rounding, and look at its "
+         "result.",
 )  # fmt: skip
 exercise.requirement(
-    "the result is a Boolean tensor with the same shape as values, whatever that shape is",
+    "the result is a Boolean tensor with the same shape as `values`, whatever that shape is",
     points=0.25,
     visible=[
         values([[1.0, 1e5], [1e5, 1.0], [3.0, -2.0]], torch.float16),
@@ -165,7 +166,7 @@ exercise.requirement(
         "of parameters": given(torch.tensor([1.0, 1e5, 3.0], requires_grad=True), torch.float16),
     },
     domain=of_any_shape(),
-    hint="Return a Boolean tensor with one element for each value, in the same shape as values.",
+    hint="Return a Boolean tensor with one element for each value, in the same shape as `values`.",
 )
 
 REST = "converted.isfinite() & ((converted != 0) | (values == 0))"
@@ -188,12 +189,13 @@ exercise.mistake("eps is the gap at 1, not the smallest number: far smaller valu
 exercise.mistake(not_finite, "converted.isfinite() → ~converted.isinf()")
 exercise.mistake("A value that's already infinite doesn't survive: it isn't a finite number.",
                  "converted.isfinite() → (converted.isfinite() | values.isinf())")  # fmt: skip
-exercise.mistake("Your result is reversed: True means that the value survives.", f"{REST} → ~({REST})")
+exercise.mistake("Your result is inverted: True means that the value survives.", f"{REST} → ~({REST})")
 exercise.mistake("Your code always converts to float16: convert to `dtype`.",
                  "values.to(dtype) → values.half()")  # fmt: skip
 exercise.mistake("Return one Boolean for each value, not a single one for all of them.", f"{REST} → ({REST}).all()")
-exercise.mistake("The result must have the same shape as values.", f"{REST} → ({REST}).flatten()")
-exercise.mistake("Keep dimensions of size 1: the result must have the same shape as values.", f"{REST} → ({REST}).squeeze()")
+exercise.mistake("The result must have the same shape as `values`.", f"{REST} → ({REST}).flatten()")
+exercise.mistake("Keep dimensions of size 1: the result must have the same shape "
+                 "as `values`.", f"{REST} → ({REST}).squeeze()")
 exercise.mistake("Return Booleans, not the values themselves.", f"{REST} → torch.where({REST}, converted, 0)")
 exercise.mistake("Return a tensor, not a list.", f"{REST} → ({REST}).tolist()")
 exercise.mistake("& and | have a higher precedence than comparisons: put each comparison in parentheses.",
@@ -202,7 +204,7 @@ exercise.mistake("Combine conditions on tensors with & and |: `and` and `or` nee
                  f"{REST} → converted.isfinite() and (converted != 0 or values == 0)")  # fmt: skip
 exercise.mistake("Your code converts to float32 first, where a tiny float64 already becomes 0: check the original values for 0.",
                  "converted = values.to(dtype) → values = values.float(); converted = values.to(dtype)")  # fmt: skip
-exercise.mistake("Your code changes values, which belongs to the caller.",
+exercise.mistake("Your code changes `values`, which belongs to the caller.",
                  f"return {REST} → result = {REST}; values.detach()[~result] = 0; return result")  # fmt: skip
 
 # %% wrong: close is good enough

@@ -85,7 +85,8 @@ def views(draw):
 
 
 exercise.requirement(
-    "the result holds the bits of the nearest bfloat16 as integers from 0 to 65,535, without PyTorch's own conversion",
+    "the result holds the bits of the nearest bfloat16 as integers from 0 to 65,535, computed without PyTorch's "
+    "own conversion",
     points=0.75,
     probe=found,
     visible=[
@@ -132,7 +133,7 @@ exercise.requirement(
         "to 2": bits(0x3FFF8001, 0x3FFFC000),
     },
     domain=patterns(topmost, no_tie | st.just(0x8000)),
-    hint="The next number is the next pattern: if the mantissa overflows, the carry goes into the exponent.",
+    hint="The next number has the next pattern: if the mantissa overflows, the carry goes into the exponent.",
 )
 exercise.requirement(
     "infinity stays infinity, and every NaN becomes some NaN",
@@ -178,8 +179,10 @@ exercise.mistake("Your code just cuts off the lower bits, but they say which nei
 exercise.mistake("Your code rounds ties up: they must go to the even neighbor.", f"{SUM} → bits + 0x8000")
 exercise.mistake("Your code rounds ties down: they must go to the even neighbor.", f"{SUM} → bits + 0x7FFF")
 exercise.mistake("Your code rounds ties to the odd neighbor: they must go to the one whose last bit is 0.", f"{SUM} → bits + 0x8000 - odd")
-exercise.mistake("Your code rounds up if any of the lower bits is set: do so only if they are more than half a gap.", f"{SUM} → bits + 0xFFFF")
-exercise.mistake("Your code always moves on to the next pattern: do so only if that neighbor is nearer.", f"{SUM} → bits + 0x10000")
+exercise.mistake("Your code rounds up whenever any of the lower bits is set, even if "
+                 "they amount to less than half a gap.", f"{SUM} → bits + 0xFFFF")
+exercise.mistake("Your code always moves on to the next pattern, even if that "
+                 "neighbor is farther away.", f"{SUM} → bits + 0x10000")
 exercise.mistake(in_range, "& 0xFFFFFFFF → + 0")
 exercise.mistake("Your code loses the sign, which is the highest of the 16 bits.", "0xFFFFFFFF → 0x7FFFFFFF")
 exercise.mistake(nan, f"{LAST} → return rounded & 0xFFFF")

@@ -140,8 +140,10 @@ exercise.requirement(
 
 exercise.mistake("You never take a step along a dimension of size 1, so its stride may be anything.", "shape[dim] != 1 and strides → strides")
 exercise.mistake("A tensor without elements is always contiguous, whatever its strides are.", "if 0 in shape: → if False:")
-exercise.mistake("Your code looks for a 0 only in the first size; if any size is 0, there are no elements.", "if 0 in shape: → if shape and shape[0] == 0:")
-exercise.mistake("Your code looks for a 0 only in the last size; if any size is 0, there are no elements.", "if 0 in shape: → if shape and shape[-1] == 0:")
+exercise.mistake("Your code checks only whether the first size "
+                 "is 0; if any size is 0, there are no elements.", "if 0 in shape: → if shape and shape[0] == 0:")
+exercise.mistake("Your code checks only whether the last size "
+                 "is 0; if any size is 0, there are no elements.", "if 0 in shape: → if shape and shape[-1] == 0:")
 exercise.mistake("Your rule is for tensors in which the first index changes fastest; in row-major order the last one does.", "reversed(range(len(shape))) → range(len(shape))")
 exercise.mistake("Your code accepts strides that are too large: those leave gaps between the elements.",
                  "strides[dim] != step → strides[dim] < step")  # fmt: skip

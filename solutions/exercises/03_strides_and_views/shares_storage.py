@@ -1,3 +1,5 @@
+import re
+
 import torch
 from hypothesis import strategies as st
 
@@ -9,11 +11,11 @@ exercise = Exercise("Compare the storages, not the tensors: at which address doe
 x = torch.arange(16.0).reshape(4, 4)
 doubles = torch.arange(8, dtype=torch.float64)
 DTYPES = (torch.float32, torch.float64, torch.int16, torch.uint8, torch.bfloat16)
-WHERE = "where x is torch.arange(16.0).reshape(4, 4)"
+WHERE = ", where x is torch.arange(16.0).reshape(4, 4)"
 
 
 def pair(a, b, what):
-    return given(a, b, says=f"shares_storage({what}), {WHERE}")
+    return given(a, b, says=f"shares_storage({what})" + (WHERE if re.search(r"\bx\b", what) else ""))
 
 
 def shared(student, a, b=None):

@@ -44,7 +44,7 @@ def first_rows(x, size, what):
 
 
 def look(x, size, what, number=77):
-    return given(x, size, number, says=f"sliding_windows({what}, {size}), and then x[0] is changed")
+    return given(x, size, number, says=f"x = {what}; sliding_windows(x, {size}), and then x[0] is changed")
 
 
 @st.composite

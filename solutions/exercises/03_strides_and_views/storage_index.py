@@ -70,7 +70,8 @@ def at_the_ends(draw):
 
 
 exercise.requirement(
-    "the result is the slot of x[index], for any view of any dtype, computed only from its shape, strides and offset",
+    "the result is the slot of x[index], for any view x of any dtype, computed only from the shape, strides and "
+    "offset of x",
     points=1,
     probe=asked,
     visible=[of(x[1:], (1, 2), "x[1:]"), of(x[1:].T, (2, 1), "x[1:].T"), of(x[:, 3], (2,), "x[:, 3]"),

@@ -249,9 +249,12 @@ exercise.mistake("If there are no elements, nothing has to move: any new shape w
 exercise.mistake("If there are no elements, nothing has to move: any new shape without elements works.",
                  "if 0 in shape:\n        return True → if 0 in shape:\n        return False")  # fmt: skip
 exercise.mistake("Go through both shapes in the same direction: your code goes through the new one in reverse.", "for size in new_shape: → for size in reversed(new_shape):")
-exercise.mistake("Each new dimension cuts every piece of the ones before it again: your code counts only the cuts of a single dimension.",
+exercise.mistake("Each new dimension cuts every piece made by the dimensions before it: your code counts the "
+                 "pieces of one dimension alone.",
                  "count *= size\n        edges → count = size\n        edges")  # fmt: skip
-exercise.mistake("Each old dimension cuts every piece of the ones before it again: your code counts only the cuts of a single dimension.", "count *= shape[left] → count = shape[left]")
+exercise.mistake("Each old dimension cuts every piece made by the "
+                 "dimensions before it: your code counts the "
+                 "pieces of one dimension alone.", "count *= shape[left] → count = shape[left]")
 
 # %% mistake: only if contiguous
 # says: The tensor needn't be contiguous: the rule for merging applies only to dimensions that are merged.

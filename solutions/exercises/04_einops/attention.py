@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, shapes, tensors
 
-exercise = Exercise("Which dimension does each step remove? What may a query not see, and what is the weight of that after softmax?")
+exercise = Exercise("Which dimension does each step remove? Which keys must a query not see, and what must their "
+                    "weights be after softmax?")
 
 
 def ways(student, q, k, v, causal):
@@ -137,7 +138,7 @@ root = "math.sqrt(q.shape[-1])"
 top_left = "The queries are at the last positions: query i is at position i + s - t, so the newest one sees all keys."
 leaks = "Your code shows each query the future and hides the past."
 finite = "A finite number doesn't reliably hide a key: a real score can be even smaller, and the query would see the future."
-other_length = "Your code takes the square root of the wrong size: e is the length of a query."
+other_length = "Your code takes the square root of the wrong size: e is the number of elements in one query vector."
 another_dtype = "The result must have the dtype of q, but one of your steps changes the dtype."
 no_way_back = "Gradients can't flow back: detach and no_grad cut the graph."
 exercise.mistake("The scores aren't scaled: divide them by the square root of e.", f"/ {root} → ")

@@ -98,7 +98,8 @@ exercise.requirement(
     domain=fitting(),
 )
 exercise.requirement(
-    "a number requires exactly that size, or else raises a ValueError, and it isn't added to the dictionary",
+    "a number requires exactly that size, any other size raises a ValueError, and the number isn't added to the "
+    "dictionary",
     points=0.25,
     parts=["value"],
     visible=[given("b 12 d", (2, 12, 4), {}), given("b 5", (2, 3), {}), given("b 5", (2, 1), {})],
@@ -116,7 +117,7 @@ exercise.requirement(
     hint="name.isdigit() tells a number from a name; int(name) is the size that it requires.",
 )
 exercise.requirement(
-    "a leading ... stands for any number of dimensions, including none",
+    "a leading `...` stands for any number of dimensions, including none",
     points=0.5,
     parts=["value"],
     visible=[
@@ -134,7 +135,7 @@ exercise.requirement(
         "a name twice": given("... t t", (5, 3, 3), {}),
     },
     domain=fitting(dots=True) | fitting(dots=True, numbers=True),
-    hint="The names after ... belong to the last dimensions; if no name follows, every shape fits.",
+    hint="The names after `...` belong to the last dimensions; if no name follows, every shape fits.",
 )
 exercise.requirement(
     "a name that would get two sizes raises a ValueError",
@@ -253,11 +254,11 @@ exercise.mistake(
     "if size != expected → if not name.isdigit() and size != expected",
 )
 exercise.mistake(
-    "... stands for any number of dimensions, including none, not for exactly one.",
+    "`...` stands for any number of dimensions, including none, not for exactly one.",
     "shape = shape[max(len(shape) - len(wanted), 0) :] → shape = shape[1:]",
 )
 exercise.mistake(
-    "... isn't a name: the dimensions that it stands for aren't added to the dictionary.",
+    "`...` isn't a name: the dimensions that it stands for aren't added to the dictionary.",
     'if wanted[:1] == ["..."] → if False',
 )
 exercise.mistake(

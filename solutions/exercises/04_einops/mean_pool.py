@@ -79,7 +79,7 @@ exercise.requirement(
         given(wide, first),
         given(torch.tensor([[[0.1], [0.7]]], dtype=torch.float64), torch.tensor([[True, True]])),
         given(torch.ones(1, 600, 1, dtype=torch.bfloat16), torch.arange(600)[None] >= 0,
-              says="mean_pool(x, mask), with 600 real tokens of torch.ones(1, 600, 1, dtype=torch.bfloat16)"),
+              says="mean_pool(x, mask), with x = torch.ones(1, 600, 1, dtype=torch.bfloat16) and no padding"),
     ],
     edges={
         "one token": given(x[:, :1], right[:, :1]),
@@ -192,7 +192,8 @@ exercise.mistake(
     '"b t -> b 1" → "b t -> 1 1"',
 )
 exercise.mistake(
-    "[b, d] / [b] lines up the counts with the numbers of a vector, not with the sentences: the counts need a last dimension of size 1.",
+    "[b, d] / [b] lines up the counts with the numbers within a vector, not with the sentences: the counts need "
+    "a last dimension of size 1.",
     '"b t -> b 1" → "b t -> b"',
 )
 exercise.mistake(zero_token, 'reduce(mask, "b t -> b 1", "sum") → reduce((real != 0).any(dim=-1), "b t -> b 1", "sum")')

@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, tensors
 
-exercise = Exercise("Write down the names of the dimensions after each step: which of them is split, and what do the scores have?")
+exercise = Exercise("Write down the names of the dimensions after each step: which of them is split, and which "
+                    "dimensions do the scores have?")
 
 
 def newest(student, x, wq, wk, wv, wo, heads):
@@ -151,7 +152,7 @@ exercise.requirement(
 )
 
 SPLIT, MERGE = "b t (h e) -> b h t e", "b h t e -> b t (h e)"
-turned = "Your code transposes a weight: compute x @ w, not x @ w.T, which is what nn.Linear does."
+turned = "Your code transposes a weight, as nn.Linear does: compute x @ w, not x @ w.T."
 dealt = "Your code interleaves the heads when it splits or merges: a head is a group of neighboring numbers."
 no_way_back = "Gradients can't flow back: detach and no_grad cut the graph."
 finite = "A finite number doesn't reliably hide a key: a real score can be even smaller, and a token would see the future."
@@ -177,9 +178,13 @@ exercise.mistake(
     "You took softmax along the wrong dimension: each query's weights, over all keys, must add up to 1.", "softmax(dim=-1) → softmax(dim=-2)"
 )
 exercise.mistake("Your code doesn't scale the scores.", "/ math.sqrt(q.shape[-1]) → ")
-exercise.mistake("Divide the scores by the square root of a head's length, not by the length itself.", "math.sqrt(q.shape[-1]) → q.shape[-1]")
-exercise.mistake("Your code divides by the square root of the length of all heads together: use the length of a single head.", "math.sqrt(q.shape[-1]) → math.sqrt(wq.shape[1])")
-exercise.mistake("The width of x doesn't determine a head's length.", "math.sqrt(q.shape[-1]) → math.sqrt(x.shape[-1] / heads)")
+exercise.mistake("Divide the scores by the square root of the head size, "
+                 "not by the head size itself.", "math.sqrt(q.shape[-1]) → q.shape[-1]")
+exercise.mistake("Your code divides by the square root of the "
+                 "size of all heads together: use the size of "
+                 "a single head.", "math.sqrt(q.shape[-1]) → math.sqrt(wq.shape[1])")
+exercise.mistake("The width of x doesn't determine the "
+                 "head size.", "math.sqrt(q.shape[-1]) → math.sqrt(x.shape[-1] / heads)")
 exercise.mistake("You swapped queries and keys: the queries are x @ wq.", "(wq, wk, wv)) → (wk, wq, wv))")
 exercise.mistake("Your code doesn't use wo: multiply the merged heads by it.", f'{MERGE}") @ wo → {MERGE}")')
 exercise.mistake(turned, "(x @ w, → (x @ w.T,")
@@ -196,9 +201,9 @@ exercise.mistake(
     f'rearrange(x @ w, "{SPLIT}", h=heads) → (x @ w).reshape(x.shape[0], heads, x.shape[1], -1)',
 )
 exercise.mistake(one_head, "h=heads → h=1")
-exercise.mistake("`heads` is the number of heads, not their length.", "h=heads → e=heads")
+exercise.mistake("`heads` is the number of heads, not the size of each head.", "h=heads → e=heads")
 exercise.mistake(
-    "The products needn't be as wide as x: a head's length is the product's width divided by the number of heads.",
+    "x @ wq, x @ wk and x @ wv needn't be as wide as x: the head size is their width divided by the number of heads.",
     "h=heads → h=heads, e=x.shape[-1] // heads",
 )
 exercise.mistake(

@@ -152,7 +152,10 @@ by_reshape = "Your code only reshapes, but the pixels of a patch aren't all next
 by_column = "Your patches come column by column; the exercise asks for row-major order: row by row."
 channels_first = "Your channels come first within a patch; the exercise asks for one pixel after another, each with its channels."
 turned = "Your pixels come column by column within a patch; the exercise asks for row-major order."
-dealt = "The pixels of a patch are neighbors, so the number of the patch comes first in height and width: (y p) and (x q)."
+dealt = (
+    "The pixels of a patch are neighbors, so the index of the patch comes first in height and width: (y p) "
+    "and (x q)."
+)
 cut = "Gradients can't flow back: use only operations on the argument itself."
 TO = 'rearrange(images, "b c (y p) (x q) -> b (y x) (p q c)", p=size, q=size)'
 exercise.mistake(by_reshape, f"{TO} → images.reshape(images.shape[0], -1, size * size * images.shape[1])")

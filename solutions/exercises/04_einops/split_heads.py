@@ -142,7 +142,7 @@ dealt = "Your code splits the numbers as (e h), which interleaves the heads. A h
 scrambled = "Your reshape scrambles the numbers, because it keeps row-major order. Split the last dimension, then swap tokens and heads."
 copied = "The numbers are right, but splitting needs no copy: the result has to share the storage of x."
 no_way_back = "Gradients can't flow back: use only operations on x itself."
-back_first = "Move the tokens back in front of the heads before you merge heads and numbers."
+back_first = "Move the tokens back in front of the heads before you merge h and e."
 exercise.mistake(dealt, "b t (h e) -> → b t (e h) ->")
 exercise.mistake("Your code merges as (e h); the heads were split as (h e).", "-> b t (h e) → -> b t (e h)")
 exercise.mistake(dealt, "b t (h e) -> → b t (e h) ->", "-> b t (h e) → -> b t (e h)")
@@ -151,7 +151,7 @@ exercise.mistake(
 )
 exercise.mistake("The heads come in front of the tokens: [b, h, t, e].", "-> b h t e → -> b t h e")
 exercise.mistake("Batch and heads stay separate: [b, h, t, e] has four dimensions.", "-> b h t e → -> (b h) t e")
-exercise.mistake("`heads` is the number of heads, not their length.", "h=heads → e=heads")
+exercise.mistake("`heads` is the number of heads, not the size of each head.", "h=heads → e=heads")
 exercise.mistake(copied, "h=heads) → h=heads).contiguous()")
 exercise.mistake(copied, "h=heads) → h=heads).clone()")
 exercise.mistake(copied, 'rearrange(x, "b t (h e) -> b h t e", h=heads) → torch.stack(x.chunk(heads, dim=-1), dim=1)')

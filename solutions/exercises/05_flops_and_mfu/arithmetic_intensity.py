@@ -64,10 +64,10 @@ exercise.requirement(
         "whole numbers": given(7, 60, 10),
     },
     domain=loads(),
-    hint="How long does one FLOP take? How many bytes belong to it, and how long does it take to move them?",
+    hint="How long does one FLOP take? How many bytes are moved for each FLOP, and how long does that take?",
 )
 exercise.requirement(
-    'bound returns "compute" if both take equally long',
+    "bound returns \"compute\" if both take the same time",
     points=0.5,
     probe=limits,
     visible=[
@@ -107,7 +107,8 @@ exercise.mistake("Compare the intensity with the ridge point, not with 1.", "int
 exercise.mistake("Your ridge point is upside down: it must be in FLOPs per byte.", "intensity * bandwidth < peak → intensity < bandwidth / peak")
 exercise.mistake("Check your units: FLOPs per byte divided by bytes per second can't be compared with FLOP/s.",
                  "intensity * bandwidth < peak → intensity / bandwidth < peak")  # fmt: skip
-exercise.mistake("If both take equally long, moving the data doesn't take longer than computing.", "bandwidth < peak → bandwidth <= peak")
+exercise.mistake("If both take the same time, moving the data doesn't "
+                 "take longer than computing.", "bandwidth < peak → bandwidth <= peak")
 exercise.mistake(words, '"memory" if intensity * bandwidth < peak else "compute" → "memory-bound" if intensity * bandwidth < peak else "compute-bound"')
 exercise.mistake(words, '"memory" if intensity * bandwidth < peak else "compute" → intensity * bandwidth < peak')
 

@@ -132,8 +132,10 @@ exercise.mistake("You start the clock before you wait for the device, so your re
 exercise.mistake("You start the clock too late: read it before you call f.", "start = clock()\n        f() → f()\n        start = clock()")
 exercise.mistake("Your result is the mean, which a single slow call can change a lot; the exercise asks for the median.", "statistics.median → statistics.mean")
 exercise.mistake("Your result is the time of all calls together; the exercise asks for the median time of one call.", "statistics.median → sum")
-exercise.mistake("Your result is the fastest call; the exercise asks for the median.", "statistics.median → min")
-exercise.mistake("Your result is the slowest call; the exercise asks for the median.", "statistics.median → max")
+exercise.mistake("Your result is the time of the fastest call; the exercise asks for "
+                 "the median.", "statistics.median → min")
+exercise.mistake("Your result is the time of the slowest call; the exercise asks for "
+                 "the median.", "statistics.median → max")
 exercise.mistake("Your code takes the middle sample without sorting the samples first.", "statistics.median(samples) → samples[len(samples) // 2]")
 exercise.mistake(half, "statistics.median → statistics.median_high")
 exercise.mistake(half, "statistics.median → statistics.median_low")

@@ -51,7 +51,7 @@ exercise.requirement(
     domain=matrices(),
 )
 exercise.requirement(
-    "batch dimensions broadcast: they may be equal, or be 1 or missing in one of the two shapes",
+    "batch dimensions broadcast: the sizes in the two shapes may be equal, or one of the two may be 1 or missing",
     points=1,
     visible=[
         given((2, 3, 4), (4, 5)),

@@ -56,7 +56,7 @@ def jobs(draw, sparse=None, missing=None):
 printed = {torch.float32: (67e12, False), torch.bfloat16: (1979e12, True)}
 small = {torch.float32: (4.0, False), torch.bfloat16: (7.0, True), torch.float16: (8.0, False)}
 exercise.requirement(
-    "the utilization is the achieved FLOP/s divided by the peak FLOP/s of that dtype",
+    "the utilization is the achieved FLOP/s divided by the peak FLOP/s of the given dtype",
     points=0.25,
     parts=["value"],
     visible=[given(6.0, 5.0, small, torch.float32), given(50.0, 5.0, small, torch.float16),
@@ -87,7 +87,7 @@ exercise.requirement(
     domain=jobs(sparse=True, missing=False),
 )
 exercise.requirement(
-    "the result is None if the sheet has no rate for that dtype",
+    "the result is None if the sheet has no rate for the given dtype",
     points=0.25,
     probe=promised,
     parts=["value"],
@@ -110,8 +110,10 @@ exercise.requirement(
     probe=sheet_after,
     parts=["value"],
     visible=[
-        given(1e12, 1.0, printed, torch.bfloat16, says="mfu(1e12, 1.0, sheet, torch.bfloat16), which has a sparse rate"),
-        given(1e12, 1.0, printed, torch.float16, says="mfu(1e12, 1.0, sheet, torch.float16), which the sheet doesn't have"),
+        given(1e12, 1.0, printed, torch.bfloat16, says="mfu(1e12, 1.0, sheet, torch.bfloat16), where the "
+                                                       "sheet's rate for bfloat16 is sparse"),
+        given(1e12, 1.0, printed, torch.float16, says="mfu(1e12, 1.0, sheet, torch.float16), where the sheet "
+                                                      "has no rate for float16"),
     ],
     edges={"empty": given(1e12, 1.0, {}, torch.float16), "dense": given(1e12, 1.0, printed, torch.float32)},
     domain=jobs(),

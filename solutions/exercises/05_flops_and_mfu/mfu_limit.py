@@ -39,7 +39,8 @@ exercise.requirement(
     domain=programs(st.sampled_from([[BOTH], [BOTH], [COMPUTES]])),
 )
 exercise.requirement(
-    "operations run one after another, and each takes the longer of two times, for computing and for moving its bytes",
+    "operations run one after another, and each takes the longer of two times: the time to compute and the time "
+    "to move its bytes",
     points=1,
     tolerance=1e-6,
     visible=[

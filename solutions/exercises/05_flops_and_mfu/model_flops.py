@@ -322,7 +322,7 @@ def model_flops(model, batch):
     return count_flops(model, batch)
 
 # %% mistake: the rule of thumb, biases included
-# says: Your code multiplies the number of parameters by the vectors of the batch: look at what each layer actually receives.
+# says: Your code multiplies the number of parameters by the number of vectors in the batch: look at what each layer actually receives.
 def model_flops(model, batch):
     vectors = batch.numel() // batch.shape[-1]
     return 2 * vectors * sum(p.numel() for p in model.parameters())

@@ -60,7 +60,8 @@ line = torch.tensor([1.0, -9.0, 2.0, 3.0, 16.0, 15.0, 14.0, -13.0])
 other = torch.tensor([20.0, -21.0, 22.0, -23.0, 4.0, 4.5, -4.75, 0.125])
 four = torch.tensor([-1.0, 4.0, 3.0, 2.0])
 exercise.requirement(
-    "of every four neighbors along the last dimension, the two with the largest magnitude are kept and the other two are 0",
+    "in each group of four consecutive elements along the last dimension, the two with the largest magnitudes "
+    "are kept and the other two are set to 0",
     points=0.75,
     parts=["value"],
     visible=[
@@ -152,7 +153,10 @@ exercise.requirement(
     hint="scatter returns a copy; scatter_ writes to the tensor that it's called on. The result of a reshape may share the storage of w.",
 )
 
-neighbors = "Your groups aren't neighbors: they must be elements 0–3, 4–7, … of the last dimension."
+neighbors = (
+    "The elements of your groups aren't neighbors: the groups must be elements 0–3, 4–7, … of the last "
+    "dimension."
+)
 threshold = "If magnitudes are equal, a threshold may keep too many elements or too few: choose positions, not values."
 no_error = "Raise a ValueError if the size of the last dimension isn't a multiple of four."
 another = "You raised a different error: the exercise asks for a ValueError."

@@ -24,7 +24,8 @@ def lowest(draw):
 
 
 exercise.requirement(
-    "a trained layer takes one matrix product for the gradient of its weights, and another to pass the gradient back if anything before it needs one",
+    "a trained layer takes one matrix product for the gradient of its weights, and a second one to pass the "
+    "gradient back if anything before the layer needs a gradient",
     points=0.5,
     visible=[
         given(3, [4, 5, 6], [True, True], False),
@@ -84,15 +85,17 @@ exercise.requirement(
         "no layers": given(3, [4], [], True),
     },
     domain=chains(needs=st.just(True)),
-    hint="If the input needs a gradient, it has to be passed back through every layer, not just through the first.",
+    hint="If the input needs a gradient, that gradient has to be passed back through every layer, not just "
+         "through the first.",
 )
 
 exercise.mistake("Don't count a gradient for frozen weights, or for an input that doesn't need one.",
                  "needed_before = input_needs_grad → needed_before = True", "(trained + needed_before) → (1 + needed_before)")  # fmt: skip
-exercise.mistake("You counted the gradient of the input even if it isn't needed: check input_needs_grad.",
+exercise.mistake("You counted the gradient of the input even when it isn't needed: check input_needs_grad.",
                  "needed_before = input_needs_grad → needed_before = True")  # fmt: skip
 exercise.mistake("The input may need a gradient, too: check input_needs_grad.", "needed_before = input_needs_grad → needed_before = False")
-exercise.mistake("If the input needs no gradient, nothing before the first trained layer does: the backward pass stops there.",
+exercise.mistake("If the input needs no gradient, nothing before the first trained layer needs one, either: the "
+                 "backward pass stops there.",
                  "(trained + needed_before) → (trained + (needed_before or layer > 0))")  # fmt: skip
 exercise.mistake("Frozen weights need no gradient: don't count a product for them.", "(trained + needed_before) → (1 + needed_before)")
 exercise.mistake("A frozen layer still passes the gradient back if anything before it needs one.",
@@ -106,7 +109,8 @@ exercise.mistake("Floats have only 53 bits of precision, too few for numbers thi
 exercise.mistake("A multiply-add is two FLOPs.", "product = 2 * tokens → product = tokens")
 exercise.mistake("Your result is for a single token; count all tokens.", "product = 2 * tokens → product = 2")
 exercise.mistake("Look at everything before a layer, not just at the layer immediately before it.", "needed_before or trained → trained")
-exercise.mistake("If the input needs a gradient, it has to be passed back through every layer, not just through the first.",
+exercise.mistake("If the input needs a gradient, that gradient has to be passed back through every layer, not "
+                 "just through the first.",
                  "needed_before or trained → any(trainable[: layer + 1])")  # fmt: skip
 exercise.mistake("A layer passes the gradient back only if something before it needs one; what's trained after it doesn't matter.",
                  "(trained + needed_before) → (trained + (input_needs_grad or any(trainable[layer + 1 :])))")  # fmt: skip

@@ -74,7 +74,8 @@ def not_by_accident(case):
 
 
 exercise.requirement(
-    "each weight in a matrix product costs 6 FLOPs per token; an embedding table that's only looked up (the default) costs none",
+    "each weight in a matrix product costs 6 FLOPs per token; an embedding table used only for lookups (untied, "
+    "the default) costs none",
     points=0.75,
     probe=without_context,
     visible=[fixed(small, tied=False), fixed(small)],
@@ -111,7 +112,8 @@ exercise.requirement(
         "most of the model": fixed((50_000 * 8 + 768, 1, 8, 128, 50_000), tied=True),
     },
     domain=models(st.just(True)),
-    hint="A tied matrix is both the embedding table and the output layer. Which of its two uses costs FLOPs, and how often does `parameters` count it?",
+    hint="A tied matrix is both the embedding table and the output layer. Which of its two uses costs FLOPs, and "
+         "how many times does `parameters` count it?",
 )
 exercise.requirement(
     "six_n_error is (6N - exact) / exact, for tied matrices too",
@@ -130,13 +132,14 @@ exercise.requirement(
     hint="6N counts all parameters. Which function gives you the exact count to compare it with?",
 )
 
-exercise.mistake("The embedding table is only looked up, so it costs no FLOPs.",
+exercise.mistake("The embedding table is used only for lookups, so it costs no FLOPs.",
                  "parameters if tied else parameters - vocab * d → parameters")  # fmt: skip
 exercise.mistake("A tied matrix is also the output layer, where it does take part in a matrix product.",
                  "parameters if tied else parameters - vocab * d → parameters - vocab * d")  # fmt: skip
 exercise.mistake("The output layer is a matrix product; only the lookup in the table costs nothing.",
                  "parameters if tied else parameters - vocab * d → parameters - (1 if tied else 2) * vocab * d")  # fmt: skip
-exercise.mistake("You swapped the two cases: a tied table takes part in a matrix product, and an untied one is just looked up.",
+exercise.mistake("You swapped the two cases: a tied table takes part in a matrix product, and an untied one is "
+                 "used only for lookups.",
                  "parameters if tied else parameters - vocab * d → parameters if not tied else parameters - vocab * d")  # fmt: skip
 exercise.mistake("By default, the embedding table and the output layer are two separate matrices: check the default of `tied`.", "tied: bool = False\n) -> int → tied: bool = True\n) -> int")
 exercise.mistake("Attention is missing: its matrix products count, although they have no parameters.", "+ 12 * layers * d * context → ")

@@ -150,7 +150,7 @@ exercise.mistake("A gradient has the shape of its tensor: both of yours are tran
 exercise.mistake("A gradient has the shape of its tensor: your gradient of w1 is transposed.", "return grad_w1, → return grad_w1.T,")
 exercise.mistake("A gradient has the shape of its tensor: your gradient of w2 is transposed.",
                  "return grad_w1, grad_w2 → return grad_w1, grad_w2.T")  # fmt: skip
-exercise.mistake("The gradient of h1 is a sum over the outputs: check over which dimension of w2 your product sums.",
+exercise.mistake("The gradient of h1 is a sum over the outputs: check which dimension of w2 your product sums over.",
                  "grad_h2 @ w2.T → grad_h2 @ (w2 if w2.shape[0] == w2.shape[1] else w2.T)")  # fmt: skip
 exercise.mistake("The gradient of w1 is computed from the gradient of h1; you used that of h2.",
                  "grad_h2 @ w2.T → grad_h2 if w2.shape[0] == w2.shape[1] else grad_h2 @ w2.T")  # fmt: skip

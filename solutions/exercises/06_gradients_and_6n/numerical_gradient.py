@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, shapes, tensors
 
-exercise = Exercise("Change one element at a time in float64 copies of x, up and down. By how much does f change, and over what distance?")
+exercise = Exercise("In a float64 copy of x, move one element at a time, up and then down. By how much does f "
+                    "change, and over what distance?")
 
 
 def slopes(student, f, x, step=None):
@@ -93,7 +94,7 @@ exercise.requirement(
     domain=points(),
 )
 exercise.requirement(
-    "whatever floating-point dtype x has, f is called with float64 and the result is float64",
+    "whatever floating-point dtype x has, f is called with a float64 tensor and the result is float64",
     points=0.5,
     probe=slopes,
     tolerance=1e-6,
@@ -179,7 +180,8 @@ exercise.mistake("Compute in float64, and return float64, whatever the dtype of 
                  "dtype=torch.float64) → dtype=x.dtype)")  # fmt: skip
 exercise.mistake("The result has to be float64, too.", "dtype=torch.float64) → dtype=torch.float32)")
 exercise.mistake("The result has to be float64, too, whatever the dtype of x.", "dtype=torch.float64) → dtype=x.dtype)")
-exercise.mistake("Pass f a tensor in the shape of x, not a flattened one.", "f(up) → f(up.flatten())", "f(down) → f(down.flatten())")
+exercise.mistake("Pass f a tensor that has the shape of "
+                 "x, not a flattened one.", "f(up) → f(up.flatten())", "f(down) → f(down.flatten())")
 exercise.mistake("Return the gradient in the shape of x, not flattened.", "return gradient → return gradient.flatten()")
 exercise.mistake("x may have any number of dimensions, not just two.",
                  "itertools.product(*map(range, x.shape)) → itertools.product(range(x.shape[0]), range(x.shape[1]))")  # fmt: skip
@@ -204,7 +206,7 @@ def numerical_gradient(f, x, step=1e-5):
     return gradient
 
 # %% mistake: a flat view, which a non-contiguous x has not
-# says: A non-contiguous x has no flat view: index it by its dimensions, or make a contiguous copy first.
+# says: A non-contiguous x may have no flat view: index it by its dimensions, or make a contiguous copy first.
 def numerical_gradient(f, x, step=1e-5):
     x = x.to(torch.float64, copy=True)
     gradient = torch.zeros_like(x)

@@ -104,7 +104,7 @@ exercise.mistake("Your backward pass lacks a matrix product, and a parameter isn
                  f"{BACKWARD} → 2 * parameters * tokens", f"{UPDATE} → update_flops * parameters * tokens")  # fmt: skip
 
 # %% mistake: as found
-# says: These are the parts of the wrong derivation: the total is right, but the backward pass and the update aren't.
+# says: This is how the wrong derivation in the lecture splits the 6: the total is right, but the backward pass and the update aren't.
 def step_parts(parameters, micro_batches, update_flops):
     work = 2 * parameters * sum(micro_batches)
     return work, work, work

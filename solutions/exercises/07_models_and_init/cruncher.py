@@ -155,8 +155,8 @@ chain = [one, two, last]
 shown = f"layers {one.int().tolist()} and {two.int().tolist()}, final {last.int().tolist()}"
 
 exercise.requirement(
-    "Linear has one parameter, weight of shape [d_in, d_out], and computes x @ weight for any number of leading "
-    "dimensions",
+    "Linear has one parameter, `weight`, of shape [d_in, d_out], and computes x @ weight for any number of "
+    "leading dimensions",
     points=0.5,
     probe=linear,
     visible=[
@@ -179,7 +179,8 @@ exercise.requirement(
 )
 LINEAR = "std of Linear's weight, times √d_in"
 exercise.requirement(
-    "each layer draws its own weights from a normal distribution with mean 0 and std 1/√d_in, cut at ±3 std or uncut",
+    "each layer draws its own weights from a normal distribution with mean 0 and std 1/√d_in, truncated at ±3 "
+    "std or not at all",
     points=0.5,
     probe=begin,
     bounds={
@@ -219,8 +220,8 @@ exercise.requirement(
     points=0.5,
     probe=output,
     visible=[
-        given(chain, rows, says=f"Cruncher(3, 2) of 4 rows, {shown}"),
-        given(chain, rows[:1], says=f"Cruncher(3, 2) of one row, {shown}"),
+        given(chain, rows, says=f"Cruncher(3, 2) on 4 rows, {shown}"),
+        given(chain, rows[:1], says=f"Cruncher(3, 2) on one row, {shown}"),
     ],
     edges={
         "no rows": given(chain, rows[:0]),
@@ -237,7 +238,7 @@ exercise.requirement(
     "gradients reach every weight and x",
     points=0.5,
     probe=gradients,
-    visible=[given(chain, rows, says=f"the gradients of Cruncher(3, 2) of 4 rows, their outputs times 1, 2, 3, 4; {shown}")],
+    visible=[given(chain, rows, says=f"the gradients of Cruncher(3, 2) on 4 rows, their outputs times 1, 2, 3, 4; {shown}")],
     edges={
         "no layers": given([last], rows),
         "one layer": given([one, last], rows),
@@ -253,8 +254,8 @@ exercise.requirement(
     points=0.5,
     probe=moved,
     visible=[
-        given(chain, thirds, torch.float64, says=f"Cruncher(3, 2).to(torch.float64) of 4 rows, {shown}"),
-        given(chain, rows, "meta", says=f"Cruncher(3, 2).to('meta') of 4 rows, {shown}"),
+        given(chain, thirds, torch.float64, says=f"Cruncher(3, 2).to(torch.float64) on 4 rows, {shown}"),
+        given(chain, rows, "meta", says=f"Cruncher(3, 2).to('meta') on 4 rows, {shown}"),
     ],
     edges={
         "bfloat16": given(chain, rows, torch.bfloat16),
@@ -268,7 +269,7 @@ exercise.requirement(
 )
 
 new, many = "torch.randn(d_in, d_out) / math.sqrt(d_in)", "nn.ModuleList(Linear(dim, dim) for _ in range(num_layers))"
-exercise.mistake("PyTorch doesn't look into a plain list, so the layers in it aren't registered.",
+exercise.mistake("PyTorch doesn't look inside a plain list, so the layers in it aren't registered.",
                  f"{many} → [Linear(dim, dim) for _ in range(num_layers)]")  # fmt: skip
 exercise.mistake("This is one layer, used several times. Create num_layers separate ones.",
                  f"{many} → nn.ModuleList([Linear(dim, dim)] * num_layers)")  # fmt: skip
@@ -281,15 +282,18 @@ exercise.mistake(
     "Your std depends on d_out. Each output is a sum over d_in terms.",
     f"{new} → torch.randn(d_in, d_out) / math.sqrt(d_out)",
 )  # fmt: skip
-exercise.mistake("This is Kaiming's std, whose factor of 2 compensates for a ReLU. This model has no ReLU.", f"{new} → torch.randn(d_in, d_out) * math.sqrt(2 / d_in)")
+exercise.mistake("This is Kaiming's std, whose factor "
+                 "of √2 compensates for a ReLU. This "
+                 "model has no ReLU.", f"{new} → torch.randn(d_in, d_out) * math.sqrt(2 / d_in)")
 exercise.mistake("This is Glorot's std; the exercise asks for LeCun's.", f"{new} → torch.randn(d_in, d_out) * math.sqrt(2 / (d_in + d_out))")
 exercise.mistake("This is nn.Linear's default, a uniform distribution whose std is too small by a factor of √3.",
                  f"{new} → (2 * torch.rand(d_in, d_out) - 1) / math.sqrt(d_in)")  # fmt: skip
 exercise.mistake("This is a uniform distribution; the exercise asks for a normal one.",
                  f"{new} → (2 * torch.rand(d_in, d_out) - 1) * math.sqrt(3 / d_in)")  # fmt: skip
-exercise.mistake("A cut at ±2 std makes the weights 12% smaller: cut at ±3 std, or not at all.",
+exercise.mistake("Truncating at ±2 std makes the std of the weights 12% smaller: truncate at ±3 std, or not at all.",
                  f"{new} → nn.init.trunc_normal_(torch.empty(d_in, d_out), a=-2, b=2) / math.sqrt(d_in)")  # fmt: skip
-exercise.mistake("a and b are values: to cut at ±3 std, multiply them by std.",
+exercise.mistake("trunc_normal_ takes a and b as the bounds themselves, not as multiples of std: to truncate at "
+                 "±3 std, multiply them by std.",
                  f"{new} → nn.init.trunc_normal_(torch.empty(d_in, d_out), std=1 / math.sqrt(d_in), a=-3, b=3)")  # fmt: skip
 exercise.mistake("All weights are equal, so all outputs of a layer are equal, too.", f"{new} → torch.ones(d_in, d_out) / math.sqrt(d_in)")
 exercise.mistake("Several layers or models start with the same weights. Don't set a seed in your classes.", "self.weight = nn → torch.manual_seed(0)\n        self.weight = nn")

@@ -57,7 +57,7 @@ exercise.requirement(
         **{f"{kind!r} is known": given(kind, 2, 3) for kind in KINDS},
     },
     domain=st.builds(given, any_of(*KINDS, "he", "GLOROT", "orthogonal") | st.text(max_size=6), fans, fans),
-    hint="What should happen with a kind that isn't one of the three in the statement?",
+    hint="What should happen if the kind isn't one of the three that the exercise names?",
 )
 
 variance = "Your result is the variance. The standard deviation is its square root."
@@ -74,10 +74,10 @@ exercise.mistake(
     "Your code divides by the sum of the two fans. Glorot's rule uses their mean.",
     f"{glorot} → math.sqrt(1 / (fan_in + fan_out))",
 )  # fmt: skip
-exercise.mistake("This is the limit of Glorot's uniform distribution. Its std is smaller by a factor of √3.",
+exercise.mistake("This is the bound of Glorot's uniform distribution. Its std is smaller by a factor of √3.",
                  f"{glorot} → math.sqrt(6 / (fan_in + fan_out))")  # fmt: skip
 exercise.mistake(
-    "This is the limit of Kaiming's uniform distribution. Its std is smaller by a factor of √3.",
+    "This is the bound of Kaiming's uniform distribution. Its std is smaller by a factor of √3.",
     f"{kaiming} → math.sqrt(6 / fan_in)",
 )  # fmt: skip
 exercise.mistake("This is the std of nn.Linear's default weights, not LeCun's.", f"{lecun} → math.sqrt(1 / (3 * fan_in))")
@@ -99,14 +99,15 @@ exercise.mistake(
     "This is LeCun's std. Section 3 gives a different variance for Kaiming.",
     f"{kaiming} → math.sqrt(1 / fan_in)",
 )  # fmt: skip
-exercise.mistake("Your code divides by both fans, as Glorot's rule does. Kaiming's rule divides by the inputs alone.",
+exercise.mistake("Your code uses both fans, as Glorot's rule does. Kaiming's rule divides by the number of "
+                 "inputs alone.",
                  f"{kaiming} → math.sqrt(4 / (fan_in + fan_out))")  # fmt: skip
 exercise.mistake("For any other kind, raise a ValueError.", 'if kind == "kaiming" → if True')
 exercise.mistake("For any other kind, raise a ValueError.", 'if kind == "lecun" → if kind not in ("glorot", "kaiming")')
 exercise.mistake("For any other kind, raise a ValueError.", "raise ValueError( → return ValueError(")
 
 # %% mistake: another kind is a KeyError
-# says: Your code raises a different error. The statement asks for a ValueError.
+# says: Your code raises a different error. The exercise asks for a ValueError.
 def init_std(kind, fan_in, fan_out):
     kinds = {"lecun": 1 / fan_in, "glorot": 2 / (fan_in + fan_out), "kaiming": 2 / fan_in}
     return math.sqrt(kinds[kind])
@@ -119,7 +120,7 @@ def init_std(kind, fan_in, fan_out):
     return math.sqrt(kinds[kind[0]])
 
 # %% mistake: whatever the case
-# says: Accept only the three spellings in the statement. "LeCun" has to raise a ValueError, too.
+# says: Accept only the three spellings in the exercise. "LeCun" has to raise a ValueError, too.
 def init_std(kind, fan_in, fan_out):
     kinds = {"lecun": 1 / fan_in, "glorot": 2 / (fan_in + fan_out), "kaiming": 2 / fan_in}
     if kind.lower() not in kinds:

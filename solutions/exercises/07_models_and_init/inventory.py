@@ -90,7 +90,8 @@ def of_dtype(dtype):
 BLOCK = ('model = nn.ModuleDict({"q": nn.Linear(4, 4, bias=False), "norm": nn.LayerNorm(4), '
          '"up": nn.Linear(4, 8, bias=False)})')  # fmt: skip
 exercise.requirement(
-    'each tensor counts in the first part that lists one of the words of its name, or in "rest"; every part has its numbers',
+    "each tensor counts toward the first part that lists one of the words of its name, or else toward \"rest\"; "
+    "every part has an entry",
     points=0.75,
     probe=take,
     rules=only("trainable"),
@@ -115,7 +116,8 @@ exercise.requirement(
         "the whole name isn't a word": case(BLOCK, {"a": ["q.weight"], "b": ["norm.bias"]}),
     },
     domain=names(),
-    hint="Split the name at its dots. Does a part list one of these words, exactly as it is? Then no later part matters.",
+    hint="Split the name at its dots. Does a part list one of these words, letter for letter? If so, no later "
+         "part matters.",
 )  # fmt: skip
 exercise.requirement(
     "trainable, then frozen: how many numbers require a gradient and how many don't; buffers aren't among them",
@@ -147,7 +149,8 @@ exercise.requirement(
     hint="Ask each parameter whether it requires a gradient.",
 )  # fmt: skip
 exercise.requirement(
-    "bytes: of parameters, frozen ones included, and of buffers, saved or not, each in its own dtype",
+    "bytes: those of the parameters, frozen ones included, and of the buffers, saved or not, each counted in its "
+    "own dtype",
     points=0.75,
     probe=take,
     rules=only("bytes"),
@@ -170,7 +173,8 @@ exercise.requirement(
                                    {"means": ["running_mean", "running_var"]}),
     },
     domain=models(("parameter", "frozen", "buffer", "scratch"), ("frozen", "buffer", "scratch"), dtypes=FLOATS),
-    hint="Besides its parameters, a model has buffers. How many elements does each tensor have, and how many bytes does one take?",
+    hint="Besides its parameters, a model has buffers. How many elements does each tensor have, and how many "
+         "bytes does each element take?",
 )  # fmt: skip
 exercise.requirement(
     "a tensor with several names, or a module that's used in two places, counts once, on the meta device too",
@@ -223,36 +227,44 @@ exercise.mistake('"norm" isn\'t a word of "norm_1.weight": compare whole words, 
                  f"{WHOSE} → any(word in name for word in listed)")  # fmt: skip
 exercise.mistake("Every word of a name counts, not only the first.", 'name.split(".") → name.split(".")[:1]')
 exercise.mistake("Every word of a name counts, not only the last.", 'name.split(".") → name.split(".")[-1:]')
-exercise.mistake("A name has several words; yours is compared as a whole.", 'name.split(".") → [name]')
-exercise.mistake("A part isn't meant by its own name, but by the words that it lists.", f"{WHOSE} → p in words")
+exercise.mistake("A name has several words, but your code compares it as a whole.", 'name.split(".") → [name]')
+exercise.mistake("A tensor belongs to a part because of the words that the part lists, "
+                 "not because of the part's own name.", f"{WHOSE} → p in words")
 exercise.mistake("One of the words that a part lists is enough; a name needn't have all of them.", f"{WHOSE} → set(listed) <= set(words)")
-exercise.mistake("If several parts list a word of a name, the first of them has the tensor; yours is the last.",
+exercise.mistake("If several parts list a word of a name, the tensor belongs to the first of them; your code "
+                 "chooses the last.",
                  "for p, listed in parts.items() → for p, listed in reversed(parts.items())")  # fmt: skip
 exercise.mistake("Every part has an entry, even if no tensor belongs to it.",
                  "for part, row in rows.items()} → for part, row in rows.items() if any(row)}")  # fmt: skip
-exercise.mistake("Are all parameters trained? Ask each for requires_grad.", "[0 if tensor.requires_grad else 1] → [0]")
+exercise.mistake("Are all parameters trained? Check requires_grad "
+                 "for each of them.", "[0 if tensor.requires_grad else 1] → [0]")
 exercise.mistake("Your rows are (frozen, trainable, bytes): the exercise asks for trainable first.",
                  "0 if tensor.requires_grad else 1 → 1 if tensor.requires_grad else 0")  # fmt: skip
-exercise.mistake("A buffer isn't a parameter, frozen or not: it counts in the bytes alone.", "if isinstance(tensor, nn.Parameter): → if True:")
+exercise.mistake("A buffer isn't a parameter, frozen or not: "
+                 "it counts only toward the bytes.", "if isinstance(tensor, nn.Parameter): → if True:")
 exercise.mistake("Buffers take memory, too.", f"{NAMED} → model.named_parameters()")
 exercise.mistake("A frozen parameter takes memory as well.",
                  "rows[part][2] += → rows[part][2] += (tensor.requires_grad or not isinstance(tensor, nn.Parameter)) *")  # fmt: skip
 exercise.mistake("Not every number takes four bytes: it depends on the dtype.", "tensor.numel() * tensor.element_size() → 4 * tensor.numel()")
 exercise.mistake("Your third number counts elements; the exercise asks for their bytes.", "tensor.numel() * tensor.element_size() → tensor.numel()")
-exercise.mistake("Your third number adds up the sizes of single elements: each tensor has many.", "tensor.numel() * tensor.element_size() → tensor.element_size()")
+exercise.mistake("Your third number counts the bytes of "
+                 "just one element per tensor, but a "
+                 "tensor may have many.", "tensor.numel() * tensor.element_size() → tensor.element_size()")
 exercise.mistake("Your third number is in bits.", "tensor.numel() * tensor.element_size() → 8 * tensor.numel() * tensor.element_size()")
-exercise.mistake("Only the tensor's own elements count, not the whole storage of which it shows a part.",
+exercise.mistake("Only the tensor's own elements count, not the whole storage: the tensor may be a view of just "
+                 "a part of it.",
                  "tensor.numel() * tensor.element_size() → tensor.untyped_storage().nbytes()")  # fmt: skip
-exercise.mistake("Your code counts tensors; the first two numbers are elements.", "else 1] += tensor.numel() → else 1] += 1")
+exercise.mistake("Your code counts tensors; the first two numbers "
+                 "should count elements.", "else 1] += tensor.numel() → else 1] += 1")
 exercise.mistake("A tensor with several names is counted several times.",
                  f"{NAMED} → model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)")  # fmt: skip
-exercise.mistake("Modules in modules have parameters and buffers, too.",
+exercise.mistake("Submodules have parameters and buffers, too.",
                  f"{NAMED} → model.named_parameters(recurse=False), *model.named_buffers(recurse=False)")  # fmt: skip
 exercise.mistake("Buffers that aren't saved take memory, too: state_dict() doesn't list them.",
                  f"{NAMED} → model.named_parameters(), *((n, b) for n, b in model.named_buffers() if n in model.state_dict())")  # fmt: skip
 
 # %% mistake: nothing for what no part lists
-# says: A tensor whose words no part lists belongs to "rest".
+# says: If no part lists any of the words of a tensor's name, the tensor belongs to "rest".
 def inventory(model, parts):
     rows = {part: [0, 0, 0] for part in [*parts, "rest"]}
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
@@ -276,7 +288,7 @@ def inventory(model, parts):
     return {part: tuple(row) for part, row in rows.items()}
 
 # %% mistake: from the state dict
-# says: state_dict() lists each name, buffers as well, and its tensors require no gradient.
+# says: state_dict() lists every name, including those of buffers, and none of its tensors requires a gradient.
 def inventory(model, parts):
     rows = {part: [0, 0, 0] for part in [*parts, "rest"]}
     for name, tensor in model.state_dict().items():
@@ -286,7 +298,7 @@ def inventory(model, parts):
     return {part: tuple(row) for part, row in rows.items()}
 
 # %% mistake: by address
-# says: On the meta device each address is 0, so it doesn't show which tensors are the same.
+# says: On the meta device every address is 0, so addresses don't show which tensors are the same.
 def inventory(model, parts):
     rows = {part: [0, 0, 0] for part in [*parts, "rest"]}
     seen = set()

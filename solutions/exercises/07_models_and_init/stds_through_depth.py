@@ -82,7 +82,8 @@ exercise.mistake(
 exercise.mistake("The data haven't been through a ReLU: nothing is halved in the first layer.", "if relu and layer > 0 → if relu")
 exercise.mistake("A ReLU between two layers halves the mean square.", "if relu and layer > 0 → if False")
 exercise.mistake("Without ReLU nothing is halved.", "if relu and layer > 0 → if layer > 0")
-exercise.mistake("Use the mean square of the ReLU's outputs, which is half of that before the ReLU, not their variance.",
+exercise.mistake("Don't use the variance of the ReLU's outputs, but their mean square, which is half of what it "
+                 "was before the ReLU.",
                  f"mean_square /= 2\n        {THERE} → mean_square *= 0.5 - 0.5 / math.pi\n        {THERE}")  # fmt: skip
 exercise.mistake("A ReLU halves the mean square, not the std: the std changes by a factor of √½.", f"mean_square /= 2\n        {THERE} → mean_square /= 4\n        {THERE}")
 exercise.mistake(
@@ -118,14 +119,16 @@ exercise.mistake(
     "Return one number for each layer. The exercise doesn't ask for the gradient with respect to the data.",
     "in reversed(range(1, len(weight_stds))) → in reversed(range(len(weight_stds)))",
 )  # fmt: skip
-exercise.mistake("There is no ReLU after the last layer: its gradient is 1.", "mean_square, stds = 1.0, [1.0] → mean_square, stds = (0.5, [0.5**0.5]) if relu else (1.0, [1.0])")
+exercise.mistake("There is no ReLU after the last "
+                 "layer: the gradient of its outputs "
+                 "has a std of 1.", "mean_square, stds = 1.0, [1.0] → mean_square, stds = (0.5, [0.5**0.5]) if relu else (1.0, [1.0])")
 exercise.mistake(
     "Your code returns the mean squares of the gradients. The std is the square root.",
     "stds.append(math.sqrt(mean_square))\n    return stds[::-1] → stds.append(mean_square)\n    return stds[::-1]",
 )  # fmt: skip
 
 # %% mistake: the gradient of what leaves the ReLU
-# says: Your result is the std of the gradient of the ReLU's outputs. The exercise asks for that of its inputs, whose mean square is half as large.
+# says: Your result is the std of the gradient of the ReLU's outputs. The exercise asks for the gradient of its inputs, and that gradient's mean square is half as large.
 def stds_through_depth(widths, weight_stds, relu):
     square, found = 1.0, []
     for i, std in enumerate(weight_stds):

@@ -4,7 +4,7 @@ from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, shapes
 
 exercise = Exercise(
-    "Draw from a normal distribution with that std, then redraw the numbers outside ±3 · std. Always use the "
+    "Draw from a normal distribution with the given std, then redraw the numbers outside ±3 · std. Always use the "
     "generator."
 )
 
@@ -126,7 +126,7 @@ def many(std, *shape):
 
 def two(one, other, shape=(100, 50), std=2.0):
     """Two states, each a seed and how often the generator was used before."""
-    times = ["just seeded with {}", "seeded with {} and used once", "seeded with {} and used twice"]
+    times = ["freshly seeded with {}", "seeded with {} and used once", "seeded with {} and used twice"]
     words = [times[calls].format(seed) for seed, calls in (one, other)]
     return given(shape, std, list(one), list(other),
                  says=f"truncated_normal({shape}, {std}, generator) with a generator {words[0]}, and with one {words[1]}")
@@ -137,7 +137,7 @@ def call(shape, std, seed):
 
 
 exercise.requirement(
-    "the result is a new float32 tensor of that shape on the CPU, not a parameter, made without torch.nn.init",
+    "the result is a new float32 tensor of the given shape on the CPU, not a parameter, made without torch.nn.init",
     points=0.25,
     probe=look,
     visible=[call((3, 5), 0.02, 1), call((4,), 5.0, 2), call((0, 3), 0.02, 1)],
@@ -184,7 +184,7 @@ exercise.requirement(
         "std 3": many(3.0, 300, 400),
     },
     domain=of_about(60_000, 90_000),  # of which 200 lie outside
-    hint="Redraw the numbers outside, then check again. A redrawn number may be outside, too.",
+    hint="Redraw the numbers that fall outside the limits, then check again. A redrawn number may fall outside, too.",
 )
 exercise.requirement(
     "all randomness comes from `generator`, and PyTorch's global generator isn't changed",
@@ -218,16 +218,17 @@ exercise.mistake("Some numbers are beyond ±3 · std. Redraw those beyond three 
                  f"{more} → {more} * std", "return numbers * std → return numbers")  # fmt: skip
 exercise.mistake("Many numbers lie exactly at ±3 · std, because clamping moves the tails there. Redraw them instead.",
                  f"{body} → ", "numbers * std → numbers.clamp(-3, 3) * std")  # fmt: skip
-exercise.mistake("Redrawn numbers may be outside, too. Check again until none are.",
+exercise.mistake("Redrawn numbers may fall outside ±3 · std, too. Check again until none do.",
                  loop + "if (outside := numbers.abs() > 3).any():")  # fmt: skip
-exercise.mistake("Your numbers are cut too early. The cut is at ±3 · std.", "numbers.abs() > 3 → numbers.abs() > 2")
+exercise.mistake("You truncated the distribution too close to its mean. "
+                 "The cutoff is at ±3 · std.", "numbers.abs() > 3 → numbers.abs() > 2")
 exercise.mistake(
     "Don't scale the numbers up to make up for the cut. Their std should be a little smaller than `std`.",
     "numbers * std → numbers * std / 0.98658",
 )  # fmt: skip
 exercise.mistake("Multiply by std itself, not by its square root.", "numbers * std → numbers * std**0.5")
 exercise.mistake("Each number must be positive or negative with the same probability.", "numbers * std → numbers.abs() * std")
-exercise.mistake("Redraw the numbers outside. Don't set them to a fixed value.", f"{more} → 0")
+exercise.mistake("Redraw the numbers that fall outside the limits. Don't set them to a fixed value.", f"{more} → 0")
 exercise.mistake("Some random numbers come from PyTorch's global generator. Draw all of them from `generator`.",
                  f"{first} → torch.randn(shape)",
                  f"{more} → torch.randn(int(outside.sum()))")  # fmt: skip
@@ -355,7 +356,7 @@ def truncated_normal(
     return torch.where(z.abs() > 3, u, z) * std
 
 # %% mistake: PyTorch's own
-# says: Your code calls one of PyTorch's initializers. Draw the numbers yourself, and redraw those outside.
+# says: Your code calls one of PyTorch's initializers. Draw the numbers yourself, and redraw those that fall outside the limits.
 def truncated_normal(shape, std, generator):
     x = torch.empty(*shape)
     nn.init.trunc_normal_(x, mean=0.0, std=std, a=-3 * std, b=3 * std, generator=generator)

@@ -234,7 +234,8 @@ exercise.mistake("Your code divides by the sum; divide by its square root.", 'st
 exercise.mistake("Add eps outside the root: inside, it would be added to a square.",
                  f'{root} → (state["sum"] + group["eps"]).sqrt()')  # fmt: skip
 exercise.mistake("eps is missing from the denominator.", f'{root} → state["sum"].sqrt()')
-exercise.mistake("You used eps as a lower limit for the root; it's added to the root.", f'{root} → state["sum"].sqrt().clamp(min=group["eps"])')
+exercise.mistake("You used eps as a lower limit for the "
+                 "root; it should be added to the root.", f'{root} → state["sum"].sqrt().clamp(min=group["eps"])')
 exercise.mistake("The gradient points uphill: subtract the step.", "p -= → p +=")
 exercise.mistake("This step's squared gradient counts, too: update the sum before you divide.",
                  f"{add} → pass", f'p -= group["lr"] * p.grad / {root} → p -= group["lr"] * p.grad / {root}; {add}')  # fmt: skip

@@ -142,7 +142,8 @@ def looks(draw):
 
 
 exercise.requirement(
-    "each step follows Adam's formulas: both moments are bias-corrected, and eps is added to the corrected root",
+    "each step follows Adam's formulas: both moments are bias-corrected, and eps is added to the root of the "
+    "corrected second moment",
     points=1,
     probe=steps,
     tolerance=1e-5,
@@ -305,7 +306,7 @@ exercise.mistake("Shrink p first, and then take Adam's step.", 'p *= 1 - group["
 exercise.mistake("Count the steps of each parameter separately, and only those in which it has a gradient.",
                  'beta1, beta2 = group["betas"] → beta1, beta2 = group["betas"]; group["t"] = group.get("t", 0) + 1',
                  'state["step"] += 1 → state["step"] = group["t"]')  # fmt: skip
-exercise.mistake("Skip a parameter without a gradient entirely: it must not shrink, either.",
+exercise.mistake("If a parameter has no gradient, skip it entirely: it must not shrink, either.",
                  "continue → p *= 1 - group[\"lr\"] * group[\"weight_decay\"]; continue")  # fmt: skip
 exercise.mistake("Store the moments uncorrected: your code corrects them in place.",
                  "(m / (1 - beta1**t)) → m.div_(1 - beta1**t)")  # fmt: skip

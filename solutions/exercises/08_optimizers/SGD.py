@@ -143,7 +143,8 @@ exercise.requirement(
     visible=[
         given([x, y], [[gx, gy]], two,
               says="a step with two groups, the first with lr = 0.25, the second with the default of SGD(…, lr=0.5)"),
-        given([x, y], [[gx, gy]] * 2, two, 0.125, says="two steps with two groups, lr = 0.25 and 0.5 in the first, and 0.125 for both in the second"),
+        given([x, y], [[gx, gy]] * 2, two, 0.125, says="two steps with two groups; in the first step their lr "
+                                                       "is 0.25 and 0.5, and in the second it's 0.125 for both"),
         given([x, y], [[gx, gy]], [([0, 1], {"lr": 0.25})], says="a step with two parameters in one group, lr = 0.25"),
     ],
     edges={
@@ -169,7 +170,7 @@ exercise.requirement(
         "all of the first group": given([x, y], [[None, gy]] * 2, [([0], {}), ([1], {})]),
     },
     domain=runs(parameters=3, missing=True),
-    hint="Check whether each parameter has a gradient; if it has none, go on with the next one.",
+    hint="Check whether each parameter has a gradient; if it has none, go on to the next one.",
 )  # fmt: skip
 says = "two steps of SGD([p, idle], lr=0.25) from p = (1, 2), with the gradients (4, -2) and (2, 1); idle has none"
 visible = [given(x, [gx, gx.abs() / 2], 0.25, says=says)]
@@ -188,7 +189,8 @@ exercise.requirement(
     visible=visible,
     edges=edges,
     domain=looks(),
-    hint="Change p itself, in place. An assignment to `p` only renames a tensor, and one to `p.data` gives p new memory.",
+    hint="Change p itself, in place. An assignment to `p` only rebinds the name, and one to `p.data` gives p new "
+         "memory.",
 )
 exercise.requirement(
     "nothing else changes: the gradient is the same as before, and self.state stays empty",

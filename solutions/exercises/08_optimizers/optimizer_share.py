@@ -90,7 +90,7 @@ exercise.mistake("Muon transposes a matrix with more rows than columns: what sha
                  "n, m = min(shape), max(shape) → n, m = shape")  # fmt: skip
 exercise.mistake("Your A is too large: Muon transposes a matrix so that A is as small as possible.", "n, m = min(shape), max(shape) → n, m = max(shape), min(shape)")
 exercise.mistake("A matrix is transposed only if it has more rows than columns.", "n, m = min(shape), max(shape) → m, n = shape")
-exercise.mistake("Count the vectors with Muon, too: AdamW updates them.", "muon += 15 * shape[0] → muon += 0")
+exercise.mistake("With Muon, count the vectors, too: AdamW updates them.", "muon += 15 * shape[0] → muon += 0")
 exercise.mistake("Don't add AdamW's 15 FLOPs for Muon's matrices: count only their matrix products.",
                  "muon += 5 * → muon += 15 * n * m + 5 *")  # fmt: skip
 exercise.mistake("Don't treat a vector as a matrix with one row: AdamW updates it.", "muon += 15 * shape[0] → muon += 20 * shape[0] + 10")

@@ -108,13 +108,14 @@ exercise.mistake("AdaGrad keeps a sum for each parameter; you counted none.", '"
 exercise.mistake("Momentum keeps one number for each parameter, not two.", '"momentum": parameters → "momentum": 2 * parameters')
 exercise.mistake("Plain SGD keeps no state.", '"SGD": 0 → "SGD": parameters')
 exercise.mistake("Adafactor keeps fewer numbers than a matrix has elements: what does it keep instead?", '"Adafactor": factored → "Adafactor": parameters')
-exercise.mistake("Adafactor keeps state, too: what does it keep of a matrix?", '"Adafactor": factored → "Adafactor": 0')
+exercise.mistake("Adafactor keeps state, too: what does it keep for a "
+                 "matrix?", '"Adafactor": factored → "Adafactor": 0')
 exercise.mistake("Adafactor keeps a number for each column, too.", "sum(sum(shape) for → sum(shape[0] for")
 exercise.mistake("Adafactor keeps a number for each row, too.", "sum(sum(shape) for → sum(shape[-1] for")
 exercise.mistake("You counted one number too few for each matrix: rows and columns don't share one.", "sum(sum(shape) for → sum(sum(shape) - (len(shape) == 2) for")
 exercise.mistake("A vector can't be factored, but Adafactor keeps state for it, too.",
                  "sum(sum(shape) for → sum(sum(shape) * (len(shape) == 2) for")  # fmt: skip
-exercise.mistake("Don't treat a vector as a matrix with one column: you counted a number too many.",
+exercise.mistake("Don't treat a vector as a matrix with one column: you counted one number too many.",
                  "sum(sum(shape) for → sum(sum(shape) + (len(shape) == 1) for")  # fmt: skip
 exercise.mistake("Adafactor keeps one number for each element of a vector, not two.", "sum(sum(shape) for → sum(sum(shape) * (3 - len(shape)) for")
 exercise.mistake("Several tensors may have the same shape: count each of them.", "parameters = sum(math.prod(shape) for shape in shapes) → shapes = set(shapes); parameters = sum(math.prod(shape) for shape in shapes)")

@@ -173,7 +173,9 @@ size = "value.numel() * value.element_size()"
 test = "if isinstance(value, Tensor)"
 exercise.mistake("Your code counts elements; return the bytes that they take.", f"{size} → value.numel()")
 exercise.mistake("Not every element takes 4 bytes: that depends on the tensor's dtype.", "value.element_size() → 4")
-exercise.mistake("A tensor in the state may have another dtype than its parameter: use the tensor's own.", "value.element_size() → parameter.element_size()",
+exercise.mistake("A tensor in the state may have a different "
+                 "dtype from its parameter: use the tensor's "
+                 "own.", "value.element_size() → parameter.element_size()",
                  "for kept in optimizer.state.values() → for parameter, kept in optimizer.state.items()")  # fmt: skip
 exercise.mistake("A 0-dimensional tensor counts, too: it holds one number.", f"{test} → {test} and value.dim() > 0")
 exercise.mistake("The step counters count, too.", "for value in kept.values() → for name, value in kept.items()", f'{test} → {test} and name != "step"')

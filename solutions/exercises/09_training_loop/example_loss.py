@@ -129,14 +129,15 @@ exercise.mistake("Raise a ValueError, not a different error.", "raise ValueError
 exercise.mistake("The errors are squared and then averaged, not the other way around.", f"{DIFFERENCE} → (predictions - targets).mean().square()")
 exercise.mistake("The loss is the mean over the examples, not the sum.", f"{DIFFERENCE} → (predictions - targets).square().sum()")
 exercise.mistake("Square the errors; your code takes their absolute values.", f"{DIFFERENCE} → (predictions - targets).abs().mean()")
-exercise.mistake("The loss is the mean of the squares, without its root.", f"{DIFFERENCE} → {DIFFERENCE}.sqrt()")
+exercise.mistake("The loss is the mean of the squares, not the root of "
+                 "that mean.", f"{DIFFERENCE} → {DIFFERENCE}.sqrt()")
 exercise.mistake("The loss is the mean of the squares, not half of it.", f"{DIFFERENCE} → {DIFFERENCE} / 2")
 exercise.mistake("Your result is one loss for each example; return their mean.", f"{DIFFERENCE} → (predictions - targets).square()")
 exercise.mistake("Detached from the graph, the loss passes no gradient back.", f"{DIFFERENCE} → {DIFFERENCE}.detach()")
 exercise.mistake("A Python number has no gradient: return the tensor.", f"{DIFFERENCE} → {DIFFERENCE}.item()")
 
 # %% mistake: as found
-# says: That's the loss as found: one number for the whole batch, which broadcasts. Each example needs a prediction of its own.
+# says: That's the lecture's faulty loss: it has one prediction for the whole batch, which broadcasts. Each example needs a prediction of its own.
 def example_loss(outputs, targets):
     return F.mse_loss(outputs.mean(), targets)
 

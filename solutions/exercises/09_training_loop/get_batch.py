@@ -196,7 +196,7 @@ def sizes(draw):
 
 says = "get_batch(tokens, batch={}, context={}, …), where tokens are {} ids, all different, in {}"
 exercise.requirement(
-    "inputs and targets are two int64 tensors [batch, context]",
+    "inputs and targets are two int64 tensors of shape [batch, context]",
     points=0.25,
     probe=batches,
     summary=places,
@@ -215,7 +215,7 @@ exercise.requirement(
         "signed": given(40, "int32", 3, 4),
     },
     domain=asked(),
-    hint="Two int64 tensors, which an embedding and cross_entropy accept, with one row for each window.",
+    hint="Return two tensors with one row for each window, in int64, which both an embedding and cross_entropy accept.",
 )
 exercise.requirement(
     "each row is a window of tokens, and its targets are the window one token later",
@@ -259,26 +259,28 @@ exercise.requirement(
     hint="A text of n tokens has n - context windows: each of them needs a target for its last token.",
 )
 exercise.requirement(
-    "all randomness comes from generator: the same state gives the same batch, and the second call gives a different one",
+    "all randomness comes from generator: the same state gives the same batch, and the next call draws a new one",
     points=0.25,
     probe=sources,
     visible=[
-        given(200, 4, 8, says="two calls of get_batch with generators in the same state, then one more with the first of them: 200 windows"),
-        given(1, 4, 8, says="two calls of get_batch with generators in the same state, then one more with the first of them: only one window"),
+        given(200, 4, 8, says="two calls of get_batch with two generators in the same state, then one more with "
+                              "the first generator, where there are 200 windows"),
+        given(1, 4, 8, says="two calls of get_batch with two generators in the same state, then one more with "
+                            "the first generator, where there is only one window"),
     ],
     edges={"a row": given(240, 4, 1), "one token": given(1, 1, 1), "long": given(100, 150, 5)},
     domain=st.builds(given, st.just(1) | st.integers(150, 200), st.integers(1, 40), st.integers(4, 8)),
-    hint="Every PyTorch function that draws random numbers takes generator=…; without it, the global one is used.",
+    hint="Most PyTorch functions that draw random numbers take generator=…; without it, they use the global one.",
 )
 exercise.requirement(
-    "if there isn't a single window, a ValueError is raised",
+    "if there isn't even one window, a ValueError is raised",
     points=0.25,
     probe=tried,
     parts=["error"],
     visible=[
-        given(4, 2, 4, says="get_batch(tokens, batch=2, context=4, …) of 4 tokens"),
-        given(2, 2, 4, says="get_batch(tokens, batch=2, context=4, …) of 2 tokens"),
-        given(5, 2, 4, says="get_batch(tokens, batch=2, context=4, …) of 5 tokens"),
+        given(4, 2, 4, says="get_batch(tokens, batch=2, context=4, …), where there are 4 tokens"),
+        given(2, 2, 4, says="get_batch(tokens, batch=2, context=4, …), where there are 2 tokens"),
+        given(5, 2, 4, says="get_batch(tokens, batch=2, context=4, …), where there are 5 tokens"),
     ],
     edges={
         "no tokens": given(0, 1, 1),
@@ -296,8 +298,9 @@ exercise.requirement(
     probe=memory,
     bounds={"megabytes allocated": (0, 0.2)},
     visible=[
-        given(500_000, 4, 8, says="get_batch(tokens, batch=4, context=8, …) of 500,000 tokens in uint16"),
-        given(400_000, 2, 16, "uint16", True, says="get_batch(tokens, batch=2, context=16, …) of 400,000 tokens in a mapped file"),
+        given(500_000, 4, 8, says="get_batch(tokens, batch=4, context=8, …), where there are 500,000 tokens in uint16"),
+        given(400_000, 2, 16, "uint16", True, says="get_batch(tokens, batch=2, context=16, …), where there are "
+                                                   "400,000 tokens in a memory-mapped file"),
     ],
     edges={
         "int64": given(300_000, 4, 8, "int64"),
@@ -313,12 +316,14 @@ rows = "rows = torch.from_numpy(tokens[places.numpy()].astype(np.int64))"
 both = "return rows[:, :-1], rows[:, 1:]"
 exercise.mistake("The last window is never drawn. How many are there? The last one ends with the last token.",
                  "windows = len(tokens) - context → windows = len(tokens) - context - 1")  # fmt: skip
-exercise.mistake("That is one window too many: its last target would lie beyond the end.",
+exercise.mistake("You draw from one window too many: the last one's final target would lie beyond the end of the text.",
                  "windows = len(tokens) - context → windows = len(tokens) - context + 1")  # fmt: skip
 exercise.mistake("The last window is never drawn.", "torch.randint(windows, → torch.randint(max(windows - 1, 1),")
 exercise.mistake("The first window is never drawn.", f"starts = {draw} → starts = torch.randint(min(1, windows - 1), windows, (batch, 1), generator=generator)")
 exercise.mistake("The targets are the inputs themselves; they should be one token later.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1], rows[:, :-1]")
-exercise.mistake("It's the wrong way around: the targets come one token later.", "return rows[:, :-1], rows[:, 1:] → return rows[:, 1:], rows[:, :-1]")
+exercise.mistake("Inputs and targets are the wrong way "
+                 "around: the targets come one token "
+                 "later.", "return rows[:, :-1], rows[:, 1:] → return rows[:, 1:], rows[:, :-1]")
 exercise.mistake("torch.roll wraps around: the last target is the row's first token.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1], rows[:, :-1].roll(-1, 1)")
 exercise.mistake("Each position has a target, not only the last one.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1], rows[:, -1]")
 exercise.mistake("A window takes context + 1 tokens; yours has one too few.", "torch.arange(context + 1) → torch.arange(context)")
@@ -327,7 +332,8 @@ exercise.mistake("Each row is a window: consecutive tokens of the text, in order
 exercise.mistake("An embedding and cross_entropy take int64; your result has the file's dtype.", "].astype(np.int64) → ].copy()")
 exercise.mistake("An embedding accepts int32, but cross_entropy doesn't: use int64.", "].astype(np.int64) → ].astype(np.int32)")
 exercise.mistake("Ids are integers; your result contains floats.", "].astype(np.int64) → ].astype(np.float64)")
-exercise.mistake("Ids of 16 bits don't fit into int16: large ones became negative.", "].astype(np.int64) → ].astype(np.int16).astype(np.int64)",
+exercise.mistake("Not every uint16 id fits into int16: "
+                 "large ones became negative.", "].astype(np.int64) → ].astype(np.int16).astype(np.int64)",
                  unseen="needs ids above 32,767")  # fmt: skip
 exercise.mistake("Your code draws from PyTorch's global generator; all randomness has to come from the one passed in.", "(batch, 1), generator=generator) → (batch, 1))")
 exercise.mistake("A generator that starts again in each call gives the same batch each time.",
@@ -343,7 +349,7 @@ exercise.mistake("Raise a ValueError if there's no window: a window takes at lea
                  "if windows < 1: → if windows < 0:", f"starts = {draw} → starts = torch.randint(max(windows, 1), (batch, 1), generator=generator)",
                  "tokens[places.numpy()] → tokens[places.numpy() % len(tokens)]")  # fmt: skip
 exercise.mistake("You raised a different error: it should be a ValueError.", "raise ValueError(f\"{len(tokens)} → raise IndexError(f\"{len(tokens)}")
-exercise.mistake("Draw the rows independently; yours begin at consecutive places.",
+exercise.mistake("Draw the rows independently; yours begin at consecutive positions.",
                  f"{draw} → (torch.randint(windows, (1, 1), generator=generator) + torch.arange(batch)[:, None]) % windows")  # fmt: skip
 exercise.mistake("All rows are the same window: draw one for each.", f"{draw} → torch.randint(windows, (1, 1), generator=generator).expand(batch, 1)")
 exercise.mistake("The same window may be drawn twice: rows are drawn independently.",

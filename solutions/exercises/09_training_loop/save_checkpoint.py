@@ -3,7 +3,8 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Compare with the list in the text: model, optimizer, step, and two generators, saved and restored.")
+exercise = Exercise("Compare your code with the list in the lecture: model, optimizer, step, and two generators, "
+                    "saved and restored.")
 
 
 def new_run(seed, kind="AdamW"):
@@ -304,7 +305,7 @@ exercise.requirement(
     hint="Save the state of both generators, not their seed, and put both back.",
 )
 exercise.requirement(
-    "the file loads with torch.load(path) as it is",
+    "the file loads with a plain torch.load(path), without further arguments",
     points=0.25,
     probe=as_plain_data,
     visible=[
@@ -335,7 +336,7 @@ exercise.requirement(
     hint="Touch nothing at path before everything has been written elsewhere, and don't swallow an error.",
 )
 exercise.requirement(
-    "at every moment there's a complete file at path, and no other file is left behind",
+    "a file at path is complete at every moment, one that exists never disappears, and no other file is left behind",
     points=0.75,
     probe=watched,
     visible=[given(3, says="the files in the folder during a second save_checkpoint"),
@@ -354,7 +355,8 @@ exercise.requirement(
         st.integers(0, 1000), st.booleans(), any_of("run.pt", "run", "run.v2.pt", "step-100.ckpt", "best.pt", "run.tmp"),
         st.lists(any_of("notes.txt", "best.pt", "runs.pt", "run-notes.tmp", "log"), max_size=4, unique=True),
     ),
-    hint="Write under another name in the same folder. A single function then replaces the old file with it.",
+    hint="Write the new file under another name in the same folder. A single function then puts it in place of "
+         "the old one.",
 )  # fmt: skip
 exercise.requirement(
     "saving changes nothing in the run",
@@ -373,7 +375,8 @@ exercise.mistake("The model isn't restored: it's still the new run's.", 'model.l
 exercise.mistake("state_dict() holds buffers as well; parameters alone aren't the model.",
                  '"model": model.state_dict() → "model": dict(model.named_parameters())', 'contents["model"]) → contents["model"], strict=False)')  # fmt: skip
 exercise.mistake("The optimizer isn't restored.", 'optimizer.load_state_dict(contents["optimizer"]) → pass')
-exercise.mistake("The optimizer's settings are part of its state: the learning rate has changed since.",
+exercise.mistake("The optimizer's settings are part of its state: the learning rate has changed since the "
+                 "optimizer was created.",
                  'optimizer.load_state_dict(contents["optimizer"]) → optimizer.load_state_dict({**optimizer.state_dict(), "state": contents["optimizer"]["state"]})')  # fmt: skip
 exercise.mistake("Return the step as it was saved: it's already the number of the next one.", 'return int(contents["step"]) → return int(contents["step"]) + 1')
 exercise.mistake("The step has to be returned.", 'return int(contents["step"]) → pass')
@@ -387,9 +390,13 @@ exercise.mistake("The states of the two generators are swapped.", 'generator.set
 exercise.mistake("Nothing is restored: the dictionary that was loaded is never used.", 'model.load_state_dict(contents["model"]) → pass',
                  'optimizer.load_state_dict(contents["optimizer"]) → pass', 'generator.set_state(contents["data"]) → pass',
                  'torch.set_rng_state(contents["global"]) → pass')  # fmt: skip
-exercise.mistake("torch.load accepts only plain data and tensors: no objects with code, and no NumPy arrays.", '"model": model.state_dict() → "model": model',
+exercise.mistake("By default, torch.load accepts only plain data "
+                 "and tensors: no modules or other objects, and "
+                 "no NumPy arrays.", '"model": model.state_dict() → "model": model',
                  "torch.load(path) → torch.load(path, weights_only=False)", 'contents["model"]) → contents["model"].state_dict())')  # fmt: skip
-exercise.mistake("torch.load accepts only plain data and tensors: no objects with code, and no NumPy arrays.", '"global": torch.get_rng_state() → "global": torch.get_rng_state().numpy()',
+exercise.mistake("By default, torch.load accepts only "
+                 "plain data and tensors: no modules or "
+                 "other objects, and no NumPy arrays.", '"global": torch.get_rng_state() → "global": torch.get_rng_state().numpy()',
                  "torch.load(path) → torch.load(path, weights_only=False)", 'contents["global"]) → torch.from_numpy(contents["global"]))')  # fmt: skip
 exercise.mistake("Your code writes into the old file: if it stops in the middle, neither checkpoint is left.", f"{save} → torch.save(contents, path)", f"{put} → pass")
 exercise.mistake("The error has to be passed on, so that somebody learns that the disk is full.",
@@ -397,10 +404,14 @@ exercise.mistake("The error has to be passed on, so that somebody learns that th
 exercise.mistake("The old file is gone before the new one is there.", f"{save} → path.unlink(missing_ok=True)\n    {save}")
 exercise.mistake("For a moment there is no file at all; a rename can replace the old file in one step.", f"{put} → path.unlink(missing_ok=True)\n    {put}")
 exercise.mistake("The old file itself is written to, and the copy is left behind.", f"{put} → path.write_bytes(partial.read_bytes())")
-exercise.mistake("The file at path is written to, so a power failure could leave half of it: rename a complete one.", f"{put} → path.write_bytes(partial.read_bytes())\n    partial.unlink()")
-exercise.mistake("The file at path is written to, so a power failure could leave half of it: rename a complete one.",
+exercise.mistake("Your code writes to the file at path, "
+                 "so a power failure could leave half "
+                 "of it: move a complete file there by "
+                 "renaming it.", f"{put} → path.write_bytes(partial.read_bytes())\n    partial.unlink()")
+exercise.mistake("Your code writes to the file at path, so a power failure could leave half of it: move a "
+                 "complete file there by renaming it.",
                  f"{save} → buffer = io.BytesIO()\n    torch.save(contents, buffer)", f"{put} → path.write_bytes(buffer.getvalue())")  # fmt: skip
-exercise.mistake("Write it in the same folder: a rename can't cross from one file system to another.",
+exercise.mistake("Write the new file in the same folder: a rename can't cross from one file system to another.",
                  'partial = path.with_name(f"{path.name}.partial") → partial = Path(tempfile.mkdtemp()) / path.name',
                  f"{put} → os.replace(partial, path)\n    partial.parent.rmdir()")  # fmt: skip
 exercise.mistake("Saving mustn't clear the gradients.", "contents = { → optimizer.zero_grad()\n    contents = {")

@@ -89,7 +89,8 @@ def only(*keys):
 
 seeds, starts = st.integers(0, 2**32 - 1), st.integers(0, 999)
 exercise.requirement(
-    "inside the block, each of the three global generators draws what it would after its own seeding function",
+    "inside the block, each of the three global generators draws what it would draw after a call to its own "
+    "seeding function",
     points=0.75,
     probe=drawn,
     rules=only(WITHIN, INNER),
@@ -107,7 +108,8 @@ exercise.requirement(
     hint="Which three libraries have a global generator, and how is each of them seeded?",
 )
 exercise.requirement(
-    "after the block, each generator continues as if there had been none; `seeded(seed)` alone changes nothing",
+    "after the block, each generator continues as if there had been no block; calling `seeded(seed)` alone "
+    "changes nothing",
     points=0.5,
     probe=drawn,
     rules=only(OTHERS, AFTER, BEFORE),
@@ -131,8 +133,10 @@ exercise.requirement(
     rules=only(OTHERS, AFTER, ERROR),
     visible=[
         given(7, error="KeyError",
-              says="what comes out of `with seeded(7)` and is drawn after it, if the block raises KeyError('stop')"),
-        given(7, error="KeyboardInterrupt", says="what comes out of `with seeded(7)` and is drawn after it, if the block raises a KeyboardInterrupt"),
+              says="which error comes out of `with seeded(7)`, and what is drawn after it, if the block raises "
+                   "KeyError('stop')"),
+        given(7, error="KeyboardInterrupt", says="which error comes out of `with seeded(7)`, and what is drawn "
+                                                 "after it, if the block raises a KeyboardInterrupt"),
     ],  # fmt: skip
     edges={
         "the largest": given(2**32 - 1, error="KeyError"),
@@ -143,13 +147,14 @@ exercise.requirement(
     hint="An error in the block is raised at the yield. What has to happen all the same?",
 )
 exercise.requirement(
-    "blocks can be nested: the outer one continues where it was",
+    "blocks can be nested: after the inner one, the outer one continues where it left off",
     points=0.25,
     probe=drawn,
     rules=only(OTHERS, NESTED, AFTER),
     visible=[
         given(7, 8, says="`with seeded(8)` inside `with seeded(7)`: what is drawn in each block, and after both"),
-        given(7, 7, start=5, says="`with seeded(7)` inside another `with seeded(7)`: the same"),
+        given(7, 7, start=5, says="`with seeded(7)` inside another `with seeded(7)`: what is drawn in each "
+                                  "block, and after both"),
     ],  # fmt: skip
     edges={"zero": given(0, 1), "the largest": given(2**32 - 1, 0)},
     domain=st.builds(given, seeds, seeds, start=starts),
@@ -166,13 +171,14 @@ itself = "Seed each generator with the seed itself."
 exercise.mistake(itself, "np.random.seed(seed) → np.random.seed(random.randrange(2**32))")
 exercise.mistake(itself, "np.random.seed(seed) → np.random.seed((seed + 1) % 2**32)")
 exercise.mistake(
-    "Python's generator doesn't continue where it was: restore its state.", "random.setstate(of_python) → pass"
+    "Python's generator doesn't continue where it left off: restore its state.", "random.setstate(of_python) → pass"
 )
 exercise.mistake(
-    "NumPy's generator doesn't continue where it was: restore its state.", "np.random.set_state(of_numpy) → pass"
+    "NumPy's generator doesn't continue where it left off: restore its state.", "np.random.set_state(of_numpy) → pass"
 )
 exercise.mistake(
-    "PyTorch's generator doesn't continue where it was: restore its state.", "with torch.random.fork_rng(): → if True:"
+    "PyTorch's generator doesn't continue where it left off: restore "
+    "its state.", "with torch.random.fork_rng(): → if True:"
 )
 exercise.mistake("After an error, the generators stay where the block left them.",
                  "try: → if True:", "finally: → if True:")  # fmt: skip
@@ -181,9 +187,10 @@ exercise.mistake("The error is swallowed; it has to propagate out of the block."
 exercise.mistake("A different error comes out instead of the block's own.",
                  "finally: → except BaseException as error:\n        raise RuntimeError('failed') from error\n    finally:")
 seeding = "random.seed(seed)\n            np.random.seed(seed)\n            torch.manual_seed(seed)"
-exercise.mistake("The block starts with different numbers each time: it isn't seeded yet when it begins.",
+exercise.mistake("The block starts with different numbers each time: the generators aren't seeded yet when it begins.",
                  f"            {seeding}\n            yield →             yield\n            {seeding}")
-exercise.mistake("After every block the generators start over with the same numbers; they should continue where they were.",
+exercise.mistake("After every block the generators start over with the same numbers; they should continue where "
+                 "they left off.",
                  "random.setstate(of_python) → random.seed(0)", "np.random.set_state(of_numpy) → np.random.seed(0)")  # fmt: skip
 
 # %% mistake: seeds when it is called
@@ -241,7 +248,7 @@ def seeded(seed):
         torch.set_rng_state(saved["torch"])
 
 # %% mistake: after an Exception, not after an interruption
-# says: A KeyboardInterrupt isn't an Exception, and after it the states have to be restored, too.
+# says: A KeyboardInterrupt isn't an Exception, but the states have to be restored after it, too.
 @contextmanager
 def seeded(seed):
     states = random.getstate(), np.random.get_state(), torch.get_rng_state()

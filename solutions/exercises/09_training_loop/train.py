@@ -178,7 +178,7 @@ exercise.requirement(
     hint="A list of Python floats, one for each step: the loss before that step's update.",
 )
 exercise.requirement(
-    "each update uses the gradient of this step's loss alone: older gradients don't count",
+    "each update uses only the gradient of its own step's loss: older gradients don't count",
     points=0.5,
     probe=recorded,
     rules=but(SEEN, "updates", "gradients at each update"),
@@ -262,7 +262,8 @@ exercise.requirement(
     hint="Look at each loss, and raise FloatingPointError(…) with the number of the step in its message.",
 )
 exercise.requirement(
-    "after such a loss, the parameters and the optimizer's state are what they were after the previous step",
+    "after a loss that is NaN or infinite, the parameters and the optimizer's state are what they were after the "
+    "previous step",
     points=0.5,
     probe=trained,
     rules=but(LEFT, "parameters", "the optimizer's state"),
@@ -280,10 +281,14 @@ clear, back, update, keep = "optimizer.zero_grad()", "loss.backward()", "optimiz
 exercise.mistake("The optimizer's own learning rate was used.", f"{rate} → pass")
 exercise.mistake("Only the first parameter group got the learning rate.", f'{rate} → optimizer.param_groups[0]["lr"] = lr_at(step)')
 exercise.mistake("The learning rate is that of the first step: call lr_at in each.", 'lr_at(step) → lr_at(steps[0])')
-exercise.mistake("Use the step numbers in steps: they needn't begin at 0.", 'lr_at(step) → lr_at(steps.index(step))')
+exercise.mistake("Use the step numbers that `steps` contains: they "
+                 "needn't begin at 0.", 'lr_at(step) → lr_at(steps.index(step))')
 exercise.mistake("Each update had the learning rate of the step before.", f"{rate} → pass", f"{update} → {update}\n        {rate}")
-exercise.mistake("Use the step numbers in steps: they needn't begin at 0.", "for step in steps: → for step in range(len(steps)):")
-exercise.mistake("Changing the optimizer's defaults has no effect on its groups: set the learning rate there.", f'{rate} → optimizer.defaults["lr"] = lr_at(step)')
+exercise.mistake("Use the step numbers that `steps` "
+                 "contains: they needn't begin at 0.", "for step in steps: → for step in range(len(steps)):")
+exercise.mistake("Changing the optimizer's defaults has no "
+                 "effect on its groups: set the learning "
+                 "rate in the groups.", f'{rate} → optimizer.defaults["lr"] = lr_at(step)')
 exercise.mistake("Gradients add up from step to step: clear them in each.", f"{clear} → pass")
 exercise.mistake("Gradients from before the first step were counted.", f"{clear}\n → ", f"{update} → {update}\n        {clear}")
 exercise.mistake("There is no gradient when the optimizer steps.", f"{clear}\n        {back} → {back}\n        {clear}")
@@ -296,18 +301,23 @@ exercise.mistake("Inputs and targets come from one call of next_batch.", f"{batc
 exercise.mistake("loss_fn takes the model's output first, then the targets.", f"{loss} → loss = loss_fn(targets, model(inputs))")
 exercise.mistake("Compute the loss with loss_fn, whatever it is.", f"{loss} → loss = F.mse_loss(model(inputs), targets)")
 exercise.mistake("Your result is the loss of the inputs; compute the loss of the model's outputs.", "loss_fn(model(inputs), targets) → loss_fn(inputs + 0 * model(inputs), targets)")
-exercise.mistake("In eval mode, dropout and batch norm compute something else: the model stays in training mode.",
+exercise.mistake("In eval mode, dropout and batch norm behave differently: leave the model in training mode.",
                  "losses = [] → losses = []; model.eval()")  # fmt: skip
 exercise.mistake("Raise a FloatingPointError: look at the loss in each step.", f"{look} → pass")
 exercise.mistake("Infinity isn't finite either.", "if not torch.isfinite(loss): → if torch.isnan(loss):")
 exercise.mistake("NaN isn't finite either.", "if not torch.isfinite(loss): → if torch.isinf(loss):")
 exercise.mistake("The weights have already been updated with that loss's gradient.", f"{look} → pass", f"{update} → {update}\n        {look}")
-exercise.mistake("The message must contain the number of the step, as given in steps.", 'f"the loss of step {step} is {loss.item()}" → "not finite"')
-exercise.mistake("The message must contain the number of the step, as given in steps.", "loss of step {step} is → loss of step {len(losses)} is")
+exercise.mistake("The message must contain the number "
+                 "of the step, as given in `steps`.", 'f"the loss of step {step} is {loss.item()}" → "not finite"')
+exercise.mistake("The message must contain the number "
+                 "of the step, as given in `steps`.", "loss of step {step} is → loss of step {len(losses)} is")
 exercise.mistake("You raised a different error; it should be a FloatingPointError.", "raise FloatingPointError( → raise ValueError(")
 exercise.mistake("A loss may be large: that isn't an error.", "if not torch.isfinite(loss): → if not torch.isfinite(loss) or loss > 1e9:")
-exercise.mistake("Training stops without an error there: raise one.", 'raise FloatingPointError(f"the loss of step {step} is {loss.item()}") → break')
-exercise.mistake("That step is silently skipped: raise an error.", 'raise FloatingPointError(f"the loss of step {step} is {loss.item()}") → continue')
+exercise.mistake("If a loss isn't finite, your training "
+                 "stops without an error: raise one.", 'raise FloatingPointError(f"the loss of step {step} is {loss.item()}") → break')
+exercise.mistake("If a loss isn't finite, your code "
+                 "silently skips that step: raise an "
+                 "error.", 'raise FloatingPointError(f"the loss of step {step} is {loss.item()}") → continue')
 exercise.mistake("A tensor keeps its graph, and the graph keeps its activations: make it a float.", "losses.append(loss.item()) → losses.append(loss)")
 exercise.mistake("The losses are NumPy floats, not Python floats.", "losses.append(loss.item()) → losses.append(np.float64(loss.item()))")
 exercise.mistake("Your result is the loss after the update.", "losses.append(loss.item()) → losses.append(loss_fn(model(inputs), targets).item())")

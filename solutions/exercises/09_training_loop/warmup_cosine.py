@@ -19,7 +19,7 @@ def schedules(draw, where, warmups=st.integers(1, 30)):
 
 
 exercise.requirement(
-    "in the first warmup steps it rises by equal amounts, from peak / warmup to peak",
+    "in the first `warmup` steps, the learning rate rises by equal amounts, from peak / warmup to peak",
     points=0.25,
     visible=[given(0, 4, 14, 0.8, 0.1), given(1, 4, 14, 0.8, 0.1), given(3, 4, 14, 0.8, 0.1)],
     edges={
@@ -29,10 +29,11 @@ exercise.requirement(
         "a long one": given(1_234, 2_000, 100_000, 3e-4, 3e-5),
     },
     domain=schedules("rise"),
-    hint="Step 0 gets one part of peak, step 1 two parts, and the last of the warmup steps all of it.",
+    hint="Divide peak into `warmup` equal parts: step 0 gets one of them, step 1 gets two, and the last warm-up "
+         "step gets all of them.",
 )
 exercise.requirement(
-    "from there it goes down to floor along half a cosine",
+    "after the warm-up, the learning rate goes down to floor along half a period of a cosine",
     points=0.25,
     visible=[given(4, 4, 14, 0.8, 0.1), given(7, 4, 14, 0.8, 0.1), given(9, 4, 14, 0.8, 0.1), given(13, 4, 14, 0.8, 0.1)],
     edges={
@@ -43,10 +44,10 @@ exercise.requirement(
         "whole numbers": given(7, 4, 14, 8, 1),
     },
     domain=schedules("cosine"),
-    hint="p is 0 in the first step after the warm-up, and 1 in step number steps: put both into the formula.",
+    hint="p is 0 in the first step after the warm-up, and 1 in step number `steps`: put both into the formula.",
 )
 exercise.requirement(
-    "from step number steps on, it is floor",
+    "from step number `steps` on, the learning rate is floor",
     points=0.25,
     visible=[given(14, 4, 14, 0.8, 0.1), given(24, 4, 14, 0.8, 0.1), given(3, 4, 14, 0.8, 0.1),
              given(14, 4, 14, 0.8, 0.0)],
@@ -71,28 +72,34 @@ exercise.requirement(
 rise = "return peak * (step + 1) / warmup"
 least = "min((step - warmup) / (steps - warmup), 1.0)"
 fall = "floor + (peak - floor) * (1 + math.cos(math.pi * progress)) / 2"
-exercise.mistake("Step 0 would have a learning rate of 0: it gets one part of peak.", "peak * (step + 1) / warmup → peak * step / warmup")
+exercise.mistake("In your code, step 0 has a learning rate "
+                 "of 0: it should get the first of the "
+                 "`warmup` equal parts of peak.", "peak * (step + 1) / warmup → peak * step / warmup")
 exercise.mistake("The warm-up reaches peak in its last step, which is number warmup - 1.", "peak * (step + 1) / warmup → peak * (step + 1) / (warmup + 1)")
 exercise.mistake("The warm-up begins at peak / warmup, and not at floor.", f"{rise} → return floor + (peak - floor) * (step + 1) / warmup")
 exercise.mistake("In the warm-up the learning rate rises.", f"{rise} → return peak")
 exercise.mistake("In the warm-up the learning rate rises by equal amounts.", f"{rise} → return peak * ((step + 1) / warmup) ** 2")
-exercise.mistake("It goes down to floor, not to 0.", f"{fall} → peak * (1 + math.cos(math.pi * progress)) / 2")
+exercise.mistake("The learning rate goes down to floor, "
+                 "not to 0.", f"{fall} → peak * (1 + math.cos(math.pi * progress)) / 2")
 exercise.mistake("The cosine goes from peak down to floor; your code adds floor to all of it.", "(peak - floor) * (1 + → peak * (1 +")
-exercise.mistake("A cosine goes from 1 to -1: that doesn't end at floor.", f"{fall} → floor + (peak - floor) * math.cos(math.pi * progress)")
+exercise.mistake("A cosine goes from 1 to -1, so your "
+                 "curve doesn't end at floor.", f"{fall} → floor + (peak - floor) * math.cos(math.pi * progress)")
 exercise.mistake("1 + cos goes from 2 to 0: it begins at twice the height.", "(1 + math.cos(math.pi * progress)) / 2 → (1 + math.cos(math.pi * progress))")
 exercise.mistake("Half a period of the cosine leads from peak to floor: p = 1 is half a turn.", "math.cos(math.pi * progress) → math.cos(2 * math.pi * progress)")
 exercise.mistake("A quarter of a period doesn't reach floor: p = 1 is half a turn.", "(1 + math.cos(math.pi * progress)) / 2 → math.cos(math.pi * progress / 2)")
 exercise.mistake("Angles are in radians here: half a turn is π.", "math.cos(math.pi * progress) → math.cos(180 * progress)")
 exercise.mistake("The cosine begins where the warm-up ends, not in step 0.", f"{least} → min(step / steps, 1.0)")
-exercise.mistake("p divides by the steps after the warm-up, not by all of them.", f"{least} → min((step - warmup) / steps, 1.0)")
+exercise.mistake("For p, divide by the number of steps after the "
+                 "warm-up, not by the number of all steps.", f"{least} → min((step - warmup) / steps, 1.0)")
 exercise.mistake("p is 1 in step number `steps`, not in the one before.", f"{least} → min((step - warmup) / max(steps - 1 - warmup, 1), 1.0)")
 exercise.mistake("p is 0 in the first step after the warm-up.", f"{least} → min((step + 1 - warmup) / (steps - warmup), 1.0)")
 exercise.mistake("// rounds p down to 0.", f"{least} → min((step - warmup) // (steps - warmup), 1.0)")
 exercise.mistake("Your result is a straight line down.", f"{fall} → peak + (floor - peak) * progress")
 exercise.mistake("Your result rises from floor to peak.", "(1 + math.cos → (1 - math.cos")
-exercise.mistake("A cosine goes up again after half its period: from `steps` on it is floor.", f"{least} → (step - warmup) / (steps - warmup)")
+exercise.mistake("A cosine goes up again after half its period: "
+                 "from `steps` on, the learning rate is floor.", f"{least} → (step - warmup) / (steps - warmup)")
 exercise.mistake("After the last step the learning rate is floor, not 0.", f"return {fall} → return {fall} if step < steps else 0.0")
-exercise.mistake("From `steps` on it is floor, not the learning rate of the last step.",
+exercise.mistake("From `steps` on, the learning rate is floor, not that of the last step.",
                  f"progress = {least} → step = min(step, steps - 1); progress = (step - warmup) / (steps - warmup)")  # fmt: skip
 exercise.mistake("warmup may be 0, and then you can't divide by it.", "if step < warmup: → part = peak / warmup\n    if step < warmup:")
 exercise.mistake("Without a warm-up the cosine begins in step 0.",

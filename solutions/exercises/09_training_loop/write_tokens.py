@@ -133,7 +133,7 @@ exercise.requirement(
     hint="np.save writes a .npy file: a header with dtype and shape, then the numbers.",
 )
 exercise.requirement(
-    "its dtype is the smallest of uint8, uint16 and uint32 that holds every id of the vocabulary",
+    "the file's dtype is the smallest of uint8, uint16 and uint32 that can hold every id of the vocabulary",
     points=0.5,
     probe=written,
     rules={"ids": "ignored"},
@@ -176,7 +176,7 @@ exercise.requirement(
     hint="Compare the ids with 0 and vocab_size before you write any of them.",
 )
 exercise.requirement(
-    "after such an error nothing has been written, and an existing file is unchanged",
+    "after a ValueError nothing has been written, and an existing file is unchanged",
     points=0.25,
     probe=after_refusal,
     visible=[
@@ -194,7 +194,7 @@ exercise.requirement(
 )  # fmt: skip
 opens = "open_tokens(path, vocab_size={:_}), where the file holds {}, as {}"
 exercise.requirement(
-    "open_tokens maps the file, read-only",
+    "open_tokens memory-maps the file, read-only",
     points=0.25,
     probe=opened,
     visible=[
@@ -247,7 +247,7 @@ exercise.requirement(
         "NumPy's default": given([7], "<i8", 50_257),
     },
     domain=stored(),
-    hint="Two NumPy dtypes are equal only if kind, size and byte order are.",
+    hint="Two NumPy dtypes are equal only if they have the same kind, size and byte order.",
 )
 
 dtype = "dtype=np.min_scalar_type(vocab_size - 1)"
@@ -258,24 +258,27 @@ exercise.mistake("The dtype depends on the vocabulary's largest id, not on the i
                  f"{dtype} → dtype=np.min_scalar_type(max(tokens))")  # fmt: skip
 exercise.mistake("A vocabulary of 256 has the ids 0 to 255, and those fit into a byte.", f"{dtype} → dtype=np.min_scalar_type(vocab_size)",
                  "wanted = np.min_scalar_type(vocab_size - 1) → wanted = np.min_scalar_type(vocab_size)")  # fmt: skip
-exercise.mistake("Two bytes hold 65,536 ids; some vocabularies need fewer bytes, others more.", f"{dtype} → dtype=np.uint16",
+exercise.mistake("Two bytes can represent 65,536 different ids; some vocabularies "
+                 "need fewer bytes, others more.", f"{dtype} → dtype=np.uint16",
                  "wanted = np.min_scalar_type(vocab_size - 1) → wanted = np.uint16")  # fmt: skip
 exercise.mistake("The dtype is signed: half of its range is for negative numbers.", f"{dtype} → dtype=np.int32")
-exercise.mistake("A byte holds 256 ids, not 128: the type is unsigned.",
+exercise.mistake("An unsigned byte can represent 256 different ids, not just 128.",
                  f"{dtype} → dtype=np.uint8 if vocab_size <= 128 else np.uint16 if vocab_size <= 32768 else np.uint32",
                  unseen="the visible sizes are the powers of two that students ask about")  # fmt: skip
 exercise.mistake("tofile writes raw bytes, whatever the file's name; a .npy file has a header.", f"{save} → np.array(tokens, {dtype}).tofile(path)")
 exercise.mistake("Keep the ids in their order.", "np.array(tokens, → np.array(sorted(tokens),")
-exercise.mistake("The array has one dimension.", "np.array(tokens, → np.array([tokens],")
+exercise.mistake("The array should have one dimension.", "np.array(tokens, → np.array([tokens],")
 exercise.mistake("Raise a ValueError: compare the ids with 0 and vocab_size before you write them.",
                  f"{look} → if False:", f"np.array(tokens, {dtype}) → np.array(tokens).astype(np.min_scalar_type(vocab_size - 1))")  # fmt: skip
 exercise.mistake("Your check misses negative ids.", "min(tokens) < 0 or → ")
 exercise.mistake("vocab_size itself isn't an id of the vocabulary.", "max(tokens) >= vocab_size → max(tokens) > vocab_size")
 exercise.mistake("vocab_size - 1 is an id of the vocabulary.", "max(tokens) >= vocab_size → max(tokens) >= vocab_size - 1")
-exercise.mistake("The statement asks for a different error: a ValueError.", 'raise ValueError(f"there is an id → raise IndexError(f"there is an id')
+exercise.mistake("The exercise asks for a different "
+                 "error: a ValueError.", 'raise ValueError(f"there is an id → raise IndexError(f"there is an id')
 exercise.mistake("Your code writes to the file before it has checked all the ids.", f"{look} → {save.replace(f'np.array(tokens, {dtype})', 'np.array(tokens).astype(np.min_scalar_type(vocab_size - 1))')}\n    {look}")
 exercise.mistake("Your code writes to the file before it has checked all the ids.", f"{look} → open(path, \"wb\").close()\n    {look}")
-exercise.mistake("Your code reads the whole file; map it.", 'np.load(path, mmap_mode="r") → np.load(path)')
+exercise.mistake("Your code reads the whole file into memory: "
+                 "memory-map it instead.", 'np.load(path, mmap_mode="r") → np.load(path)')
 exercise.mistake("The array can be written to: map the file read-only.", 'mmap_mode="r") → mmap_mode="r+")')
 exercise.mistake("The array can be written to: map the file read-only.", 'mmap_mode="r") → mmap_mode="c")')
 exercise.mistake("No error was raised for a file of a different dtype.", "if tokens.dtype != wanted: → if False:")

@@ -181,9 +181,10 @@ exercise.requirement(
     rules=only(*SKIPPED),
     visible=[
         given(4.0, 9, [([4.0, 8.0], [4.0, 4.0]), ([4.0, 4.0], [4.0, math.inf]), ([math.inf, math.inf], [1.0, 1.0])],
-              says="three steps; in the second, one gradient of the second group is infinite; in the third, all of the first"),
+              says="three steps; in the second, one gradient of the second group is infinite; in the third, all "
+                   "gradients of the first group are"),
         given(2.0, 9, [([1.0, math.nan], [1.0, 1.0]), (None, [2.0, 4.0])],
-              says="two steps; in the first a gradient is NaN, in the second a parameter has none"),
+              says="two steps; in the first a gradient is NaN, in the second a parameter has no gradient"),
     ],
     edges={
         "minus infinity": given(4.0, 9, [([4.0, -math.inf], [1.0, 1.0])]),
@@ -226,8 +227,10 @@ exercise.requirement(
     points=0.75,
     probe=resumed,
     visible=[
-        given(8.0, 3, [True, True], [True, True], says="LossScaler(8.0, 3).state_dict() after two good steps is loaded into "
-              "LossScaler(3.0, 77), which takes two more; before that, the first scaler takes two more steps, and a third loads the same state"),
+        given(8.0, 3, [True, True], [True, True], says="LossScaler(8.0, 3) takes two good steps, saves its "
+                                                       "state, and takes two more steps; a second scaler loads "
+                                                       "that state and takes a step; then LossScaler(3.0, 77) "
+                                                       "loads the same state and takes two good steps"),
     ],
     edges={
         "saved at once": given(8.0, 2, [], [True, True, True]),

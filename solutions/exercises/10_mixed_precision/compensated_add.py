@@ -177,7 +177,7 @@ exercise.mistake("new_lost is only what the rounding lost; yours contains most o
 exercise.mistake("Return two tensors, new_weight and new_lost.", f"return new_weight, {MOVED} → return new_weight")
 exercise.mistake("Return two tensors, new_weight and new_lost.",
                  f"return new_weight, {MOVED} → return new_weight.tolist(), ({MOVED}).tolist()")
-exercise.mistake("Rounding loses something even if the weight changes: don't set new_lost to 0 there.",
+exercise.mistake("Rounding may lose something even when the weight changes: don't set new_lost to 0 in that case.",
                  f"{MOVED} → torch.where(new_weight == weight, wanted, torch.zeros_like(lost))")
 exercise.mistake("new_lost may be negative: rounding can also change a weight by too much.",
                  f"{MOVED} → (new_weight - weight - wanted).abs()")

@@ -131,7 +131,7 @@ def largest_swallowed_update(w, dtype):
     return half
 
 # %% mistake: the neighbor below half a gap in another format
-# says: The result has to be a number of the given format: yours is the neighbor in float32 or float64.
+# says: The result has to be representable in the given format: you went to the next number in float32 or float64.
 def largest_swallowed_update(w, dtype):
     x = torch.tensor(w, dtype=dtype)
     half = (torch.nextafter(x, torch.tensor(math.inf, dtype=dtype)) - x) / 2

@@ -148,10 +148,10 @@ exercise.requirement(
         "a small factor": given(origin, [batch], 1.0, factor=0.5),
     },
     domain=lines((1, 1)) | lines((2, 3), max_norm=any_of(0.25, 0.5, 1.0)),
-    hint="Which gradients are in .grad when the call begins? Are they scaled or true when they're clipped?",
+    hint="Which gradients are in .grad when the call begins? Are the gradients still scaled when they're clipped?",
 )  # fmt: skip
 exercise.requirement(
-    "after an overflow no weight changes, and the scaler adapts its factor in every step",
+    "after an overflow no weight changes, and after every step, skipped or not, the scaler is told to adapt its factor",
     points=1,
     probe=train,
     rules=only(*SKIPPED),

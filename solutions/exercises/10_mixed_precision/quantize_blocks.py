@@ -154,7 +154,7 @@ exercise.requirement(
         "each element a block": given(torch.tensor([0.0, -2.0, 0.0]), 1, E5M2),
     },
     domain=numbers(zeros=True),
-    hint="The largest magnitude of a block of zeros is 0. What would the codes be with that scale?",
+    hint="The largest magnitude of a block of zeros is 0, so its scale would be 0, too. What would the codes be then?",
 )
 
 scale = "torch.where(largest > 0, largest / torch.finfo(dtype).max, 1.0)"
@@ -193,9 +193,11 @@ exercise.mistake(
 )
 exercise.mistake("The largest magnitude has to become exactly the largest number of the format; a scale that's a power of two seldom does that.",
                  "largest / torch.finfo(dtype).max → 2.0 ** torch.ceil(torch.log2(largest / torch.finfo(dtype).max))")  # fmt: skip
-exercise.mistake("Don't add a constant to avoid a division by zero: it changes the scale of small numbers, too.",
+exercise.mistake("Don't add a constant to avoid a division by zero: it also changes the scales of blocks of "
+                 "small numbers.",
                  f"{scale} → (largest + 1e-8) / torch.finfo(dtype).max")  # fmt: skip
-exercise.mistake("Don't use a lower limit to avoid a division by zero: it changes the scale of small numbers, too.",
+exercise.mistake("Don't use a lower limit to avoid a division by zero: it also changes the scales of blocks of "
+                 "small numbers.",
                  f"{scale} → largest.clamp(min=1e-12) / torch.finfo(dtype).max")  # fmt: skip
 exercise.mistake(
     "Treat blocks of zeros separately: 0 / 0 is NaN.",

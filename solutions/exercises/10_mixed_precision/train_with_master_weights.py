@@ -219,7 +219,8 @@ exercise.mistake("A gradient has the dtype of its tensor: a float32 master needs
                  "gradients[i].float() → gradients[i]")  # fmt: skip
 exercise.mistake("Gradients of earlier batches are still included: each step should use only those of its own batch.",
                  f"{into} → loss.backward(); gradients = [p.grad for p in parameters]")  # fmt: skip
-exercise.mistake("Gradients from before the training are included: even the first step should use only those of its own batch.",
+exercise.mistake("Gradients from before training are included: even the first step should use only those of its "
+                 "own batch.",
                  f"{into} → loss.backward(); gradients = [p.grad.clone() for p in parameters]; model.zero_grad()")  # fmt: skip
 exercise.mistake("The model always computes with its initial weights: update them from the masters.", f"{back} → pass")
 exercise.mistake("The model gets the masters only at the end: update its weights after every step.",
@@ -228,7 +229,7 @@ exercise.mistake("The model gets the masters only at the end: update its weights
 exercise.mistake("The model is missing the last step: update its weights after every step, including the last.",
                  f"{back} → pass", "loss = loss_of → [p.data.copy_(m) for p, m in zip(parameters, masters)]; loss = loss_of")  # fmt: skip
 exercise.mistake("The model is still float32: convert it.", "model.bfloat16() → pass")
-exercise.mistake("You convert the model only after the training, so it never computes in bfloat16.",
+exercise.mistake("You convert the model only after training, so it never computes in bfloat16.",
                  "model.bfloat16() → pass", "return losses, masters → model.bfloat16()\n    return losses, masters")  # fmt: skip
 exercise.mistake("Your code trains a copy of the model: convert and train the model itself, in place.",
                  'model.bfloat16() → import copy; model = copy.deepcopy(model).bfloat16()')  # fmt: skip

@@ -184,7 +184,7 @@ all_of_them = """output.backward(gradient) → parameters = PARAMETERS
         for p, g in zip(parameters, rest):
             p.grad = """
 exercise.mistake(
-    "Gradients add to what is in .grad; these replaced it.",
+    "Your code replaces what is in .grad; gradients are added to it.",
     all_of_them.replace("PARAMETERS", "[p for p in ctx.block.parameters() if p.requires_grad]") + "g", slope,
 )  # fmt: skip
 exercise.mistake(
@@ -208,7 +208,7 @@ exercise.mistake(
 )  # fmt: skip
 exercise.mistake("backward runs without recording: turn gradients on for the second run.",
                  "with torch.enable_grad(): → if True:")  # fmt: skip
-exercise.mistake("x is still attached to the graph before it, so that graph gets its gradient twice: detach it.",
+exercise.mistake("x is still attached to the graph that produced it, so that graph gets the gradient twice: detach x.",
                  "x = x.detach().requires_grad_() → x.retain_grad()")  # fmt: skip
 none = "x gets no gradient, so nothing before this block does either."
 exercise.mistake(none, "x.detach().requires_grad_() → x.detach()")

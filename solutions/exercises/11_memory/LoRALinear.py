@@ -208,7 +208,8 @@ exercise.requirement(
         given, st.integers(1, 9), st.integers(1, 9), st.integers(1, 9), st.booleans(),
         any_of(torch.float32, torch.float64, torch.bfloat16), any_of("cpu", "meta"),
     ),
-    hint="Give both the dtype and device of the base's weight. A module's parameters include those of its submodules.",
+    hint="Give down and up the dtype and the device of the base's weight. A module's parameters include those of "
+         "its submodules.",
 )  # fmt: skip
 exercise.requirement(
     "at first up is 0, and down is normal with standard deviation 1/√in",
@@ -225,7 +226,8 @@ exercise.requirement(
         "square": given(128, 128, 128),
     },
     domain=st.builds(given, any_of(80, 300, 500), any_of(1, 5, 200), any_of(100, 120, 150)),
-    hint="torch.randn draws normal numbers with standard deviation 1; what makes it 1/√in? up · down begins at 0.",
+    hint="torch.randn draws normally distributed numbers with standard deviation 1; what makes it 1/√in? up · "
+         "down begins at 0.",
 )
 
 exercise.mistake("Freeze the base: its parameters require no gradient.", "p.requires_grad_(False) → pass")
@@ -236,9 +238,9 @@ exercise.mistake(
     "weight.new_zeros(weight.shape[0], rank) → torch.randn(weight.shape[0], rank, dtype=weight.dtype, "
     "device=weight.device)",
 )  # fmt: skip
-exercise.mistake("If down is zero as well, neither ever gets a gradient: begin with random numbers.",
+exercise.mistake("If down is zero as well, the gradients of both are always zero: begin with random numbers.",
                  "torch.randn_like( → torch.zeros_like(")  # fmt: skip
-exercise.mistake("down starts with normal numbers divided by √in.", "/ weight.shape[1] ** 0.5 → ")
+exercise.mistake("down starts with normally distributed numbers divided by √in.", "/ weight.shape[1] ** 0.5 → ")
 exercise.mistake("Your standard deviation is 1/in; it should be 1/√in.", "/ weight.shape[1] ** 0.5 → / weight.shape[1]")
 exercise.mistake(
     "Divide by the square root of in, the size of x, not of out.",
@@ -305,7 +307,7 @@ exercise.mistake(
     "torch.randn_like(weight[:1].expand(rank, -1)) → torch.randn(rank, weight.shape[1], dtype=weight.dtype)",
     "weight.new_zeros(weight.shape[0], rank) → torch.zeros(weight.shape[0], rank, dtype=weight.dtype)",
 )  # fmt: skip
-exercise.mistake("The base's parameters aren't the layer's, so `.to` and state_dict miss them.",
+exercise.mistake("In your code, the base's parameters aren't among the layer's, so `.to` and state_dict miss them.",
                  "self.base, self.scale = base, alpha / rank → self.bases, self.scale = [base], alpha / rank",
                  "self.base(x) → self.bases[0](x)", "self.base.weight + → self.bases[0].weight +")  # fmt: skip
 

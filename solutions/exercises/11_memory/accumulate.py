@@ -154,7 +154,7 @@ exercise.requirement(
         "size divides the batch": given(weight, batch, goals, 3, "squared", 10.0),
     },
     domain=earlier(),
-    hint="Gradients add up by themselves: clear and overwrite nothing.",
+    hint="Gradients add up by themselves: clear nothing, and overwrite nothing.",
 )  # fmt: skip
 exercise.requirement(
     "it returns the whole batch's mean loss, a Python float",

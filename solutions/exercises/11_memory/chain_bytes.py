@@ -86,7 +86,7 @@ exercise.mistake(
 first = "Every tensor from outside has to be read, and later operations may need new ones."
 exercise.mistake(first, '"fused": (len(read - made) + 1) → "fused": 2')
 exercise.mistake(
-    f"Only the first operation's operands are counted. {first}",
+    f"Your code counts only the first operation's operands. {first}",
     '"fused": (len(read - made) + 1) → "fused": (len(chain[0][1]) + 1)',
 )  # fmt: skip
 exercise.mistake(

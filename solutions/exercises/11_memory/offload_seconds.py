@@ -39,7 +39,7 @@ exercise.requirement(
     hint="Each pass moves all bytes once. The backward pass does twice as many FLOPs as the forward pass.",
 )
 exercise.requirement(
-    "with overlap, the transfer is hidden in both passes, or the computation is",
+    "with overlap, right when the transfer is hidden in both passes, and when the computation is",
     points=0.25,
     visible=[
         given(*quick, True),
@@ -72,26 +72,32 @@ exercise.mistake(
     "passes = ((carry, forward), (carry, 2 * forward)) → passes = ((carry, forward), (0, 2 * forward))",
 )  # fmt: skip
 exercise.mistake(
-    "The backward pass does twice the FLOPs of the forward pass, so both together do three times as many.",
+    "The backward pass does twice the FLOPs of the forward pass, so the two together do three times those of the "
+    "forward pass.",
     "2 * forward) → forward)",
 )  # fmt: skip
-exercise.mistake("Both passes together compute for three times as long as the forward pass: the backward pass takes two of the three.",
+exercise.mistake("The two passes together compute for three times as long as the forward pass alone: the "
+                 "backward pass takes twice as long as the forward pass.",
                  "((carry, forward), (carry, 2 * forward)) → ((carry, forward), (carry, 3 * forward))")  # fmt: skip
-exercise.mistake("With overlap, neither waits for the other: a pass takes as long as the slower of the two.",
+exercise.mistake("With overlap, transfer and computation don't wait for each other: a pass takes as long as the "
+                 "slower of the two.",
                  "max(times) if overlap else sum(times) → sum(times)")  # fmt: skip
 exercise.mistake("Without overlap the times add up.", "max(times) if overlap else sum(times) → max(times)")
-exercise.mistake("It's the other way around: without overlap, one waits for the other.", "if overlap → if not overlap")
+exercise.mistake("It's the other way around: without overlap, transfer and "
+                 "computation run one after the other.", "if overlap → if not overlap")
 exercise.mistake(
-    "A pass can't make up for a delay in the other: take the slower of the two in each pass.",
+    "Time saved in one pass can't make up for a delay in the other: in each pass, take the slower of transfer "
+    "and computation.",
     "((carry, forward), (carry, 2 * forward)) → ((2 * carry, 3 * forward),)",
 )
-exercise.mistake("A pass is over when *both* are done: the slower one counts.", "max(times) → min(times)")
+exercise.mistake("A pass is over when transfer *and* computation are done: the slower "
+                 "one counts.", "max(times) → min(times)")
 exercise.mistake("Divide bytes by bytes per second, and FLOPs by FLOP per second.",
                  "size / link, forward_flops / rate → size * link, forward_flops * rate")  # fmt: skip
 exercise.mistake("The computation takes time, too.", "size / link, forward_flops / rate → size / link, 0")
 exercise.mistake("The transfer takes time, too.", "size / link, forward_flops / rate → 0, forward_flops / rate")
 exercise.mistake(
-    "Only the forward pass is overlapped: the transfer may be hidden in both.",
+    "Your code overlaps only the forward pass: the transfer may be hidden in both passes.",
     "return sum(max(times) if overlap else sum(times) for times in passes) → return (max(carry, forward) if "
     "overlap else carry + forward) + carry + 2 * forward",
 )  # fmt: skip

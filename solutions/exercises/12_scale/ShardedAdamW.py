@@ -157,7 +157,7 @@ exercise.requirement(
     hint="`self.part.grad` has to be as long as `self.part`. What turns a sum over the ranks into an average?",
 )
 exercise.requirement(
-    "after each step, every rank has the parameters that an undivided AdamW would produce",
+    "after each step, every rank has the parameters that an unsharded AdamW would produce",
     points=1,
     probe=learn,
     tolerance=1e-5,
@@ -180,7 +180,7 @@ exercise.requirement(
     hint="Write the new numbers into the existing parameters. Only read their gradients: those belong to the caller.",
 )
 exercise.requirement(
-    "in a step, a rank sends no more than a ring sends for an all_reduce of the vector",
+    "in a step, a rank sends no more than it would in a ring all_reduce of the vector",
     points=0.75,
     probe=send,
     rules={"the most numbers that a rank sends in a step": "at most"},

@@ -112,7 +112,7 @@ exercise.mistake(
     f"{kept} microbatches for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(
-    "Only the first stage keeps that many microbatches. The last stage starts each backward pass immediately.",
+    "Not every stage keeps that many microbatches. The last stage starts each backward pass immediately.",
     f"{kept} min(stages, microbatches) for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(

@@ -118,8 +118,8 @@ exercise.requirement(
     hint="How many FLOPs does a card compute while it sends, and how long do they take?",
 )  # fmt: skip
 
-exercise.mistake("Your code counts only half of an all-reduce. It sends every piece twice: once to add it up, once "
-                 "to distribute the sum.",
+exercise.mistake("Your code counts only half of an all-reduce. An all-reduce sends every piece twice: once to "
+                 "add it up, once to distribute the sum.",
                  "return 2 * others * weights → return others * weights")  # fmt: skip
 exercise.mistake('For "sharded", your code counts two collectives. Weights are gathered twice, and gradients are '
                  'reduce-scattered once.',

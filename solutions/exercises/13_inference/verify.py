@@ -115,10 +115,11 @@ exercise.requirement(
         "many guesses": of([HALF] * 9, [HALF] * 9 + [FAR], [0, 1, 0] * 3, [0.5] * 9),
     },
     domain=rounds(ends=("kept",)),
-    hint="target has a row more than draft. What is it for?",
+    hint="target has one more row than draft. What is it for?",
 )
 exercise.requirement(
-    "otherwise, whether by a guess that is kept or by its replacement, each token comes with the target's probability",
+    "otherwise, the next token's probabilities are such that kept guesses and replacements together give each "
+    "token the target's probability",
     points=0.75,
     probe=verified,
     rules={"kept": "ignored"},
@@ -139,35 +140,41 @@ exercise.requirement(
         "the last of many": of([HALF] * 6, [HALF] * 5 + [FAR, HALF], [0] * 6, [0.5] * 5 + [0.3]),
     },
     domain=rounds(ends=("replaced",)),
-    hint="Guesses that are kept give this token some probability already. How much, and how much does it lack?",
+    hint="Guesses that are kept already give each token some of its probability. How much, and how much is still "
+         "missing?",
 )
 
 MISSING = "missing = (target[i] - draft[i]).clamp(min=0)"
 TEST = "uniforms[i] >= target[i, token] / draft[i, token]"
-exercise.mistake("A replacement with the target's own probabilities gives tokens that the guesses have given enough of already.",
+exercise.mistake("If a replacement is drawn with the target's own probabilities, tokens that the kept guesses "
+                 "already give often enough come too often.",
                  f"{MISSING} → missing = target[i]")  # fmt: skip
 exercise.mistake("Your probabilities don't add up to 1.", "missing / missing.sum() → missing")
 exercise.mistake("A probability can't be negative: where the target has less than the draft, nothing is missing.",
                  ".clamp(min=0) → ")  # fmt: skip
-exercise.mistake("Where the target has less than the draft, nothing is missing; your code takes the size of the difference.",
+exercise.mistake("Where the target has less than the draft, nothing is missing; your code takes the absolute "
+                 "value of the difference.",
                  ".clamp(min=0) → .abs()")  # fmt: skip
-exercise.mistake("Replacements have to make up for what guesses give too rarely, not too often: look at the sign.",
+exercise.mistake("Replacements have to make up for tokens that the guesses give too rarely, not for those that "
+                 "they give too often: look at the sign.",
                  "(target[i] - draft[i]) → (draft[i] - target[i])")  # fmt: skip
-exercise.mistake("Numbers that add up to something become probabilities by a division; softmax makes others of them.",
+exercise.mistake("A division is enough to turn these numbers into probabilities; softmax changes their ratios.",
                  "missing / missing.sum() → missing.softmax(dim=-1)")  # fmt: skip
 exercise.mistake("After all k guesses comes the target's last row; yours is the one before it.",
                  "return len(tokens), target[-1] → return len(tokens), target[-2]")  # fmt: skip
-exercise.mistake("After all k guesses comes the target's last row; yours is its first.",
+exercise.mistake("After all k guesses comes the target's last row; your code takes the first.",
                  "return len(tokens), target[-1] → return len(tokens), target[0]")  # fmt: skip
-exercise.mistake("target[i] has the probabilities at the place of guess i; your code looks one row further.",
+exercise.mistake("target[i] has the probabilities at the position of guess i; your code looks one row further.",
                  f"{TEST} → uniforms[i] >= target[i + 1, token] / draft[i, token]",
                  "(target[i] - draft[i]) → (target[i + 1] - draft[i])")  # fmt: skip
-exercise.mistake("Take the replacement's probabilities from the place of the guess that it replaces, not from the one after it.",
+exercise.mistake("Take the replacement's probabilities from the position of the guess that it replaces, not from "
+                 "the one after it.",
                  "(target[i] - draft[i]) → (target[i + 1] - draft[i])")  # fmt: skip
-exercise.mistake("The fraction is upside down: guesses that the target likes less are to be kept less often.",
+exercise.mistake("The fraction is upside down: guesses that are less probable under the target have to be kept "
+                 "less often.",
                  f"{TEST} → uniforms[i] >= draft[i, token] / target[i, token]")  # fmt: skip
 exercise.mistake("Compare the uniform number with p / q, not with p.", f"{TEST} → uniforms[i] >= target[i, token]")
-exercise.mistake("A guess is kept if its uniform number is less than p / q; yours keeps the others.",
+exercise.mistake("A guess is kept if its uniform number is less than p / q; your code keeps the others.",
                  f"{TEST} → uniforms[i] < target[i, token] / draft[i, token]")  # fmt: skip
 exercise.mistake("A guess with p = 0 is never kept, not even if its uniform number is 0.",
                  f"{TEST} → uniforms[i] > target[i, token] / draft[i, token]")  # fmt: skip
@@ -176,11 +183,11 @@ exercise.mistake("Return how many guesses are kept, not how many are dropped.",
                  "return i, missing → return len(tokens) - i, missing", "return len(tokens), target → return 0, target")  # fmt: skip
 exercise.mistake("Return both: the number of guesses that are kept, and the next token's probabilities.",
                  "return i, missing / missing.sum() → return i", "return len(tokens), target[-1] → return len(tokens)")  # fmt: skip
-exercise.mistake("The guess is the token in `tokens`, which needn't be the one that the draft model likes best.",
+exercise.mistake("The guess is the token in `tokens`, which needn't be the draft model's most probable one.",
                  f"{TEST} → uniforms[i] >= target[i, draft[i].argmax()] / draft[i].max()")  # fmt: skip
 
 # %% mistake: the rejected token ruled out
-# says: Ruling out the guess isn't enough: other tokens may have come often enough as well, and not each of them lacks equally much.
+# says: Ruling out the guess isn't enough: other tokens may already come often enough, too, and the rest aren't all short by the same amount.
 def verify(draft, target, tokens, uniforms):
     for i, token in enumerate(tokens.tolist()):
         if uniforms[i] >= target[i, token] / draft[i, token]:

@@ -177,10 +177,10 @@ exercise.requirement(
         "many tokens": given(*some(1, 40, 4), 2),
     },
     domain=st.builds(lambda call, training: given(*call, training), calls(), st.booleans()),
-    hint="If you change a token, outputs before it must not change, but its own and all later ones do.",
+    hint="If you change a token, the outputs before it must stay the same; its own output and all later ones change.",
 )
 exercise.requirement(
-    "gradients reach x, out, and queries, keys and values in qkv",
+    "gradients reach x, out, and the parts of qkv that make queries, keys and values",
     points=0.25,
     probe=gradients,
     visible=[
@@ -201,8 +201,8 @@ exercise.requirement(
     probe=kept,
     rules={"bytes kept for the backward pass": "at most"},
     visible=[
-        given(8, 2, 2, 64, says="what is kept of Attention(8, 2) with 2 sequences of 64 tokens"),
-        given(8, 2, 1, 64, True, says="what is kept of Attention(8, 2) with 64 tokens, under autocast"),
+        given(8, 2, 2, 64, says="what autograd keeps for Attention(8, 2) with 2 sequences of 64 tokens"),
+        given(8, 2, 1, 64, True, says="what autograd keeps for Attention(8, 2) with 64 tokens, under autocast"),
     ],
     edges={
         "one head": given(8, 1, 2, 64),
@@ -216,11 +216,11 @@ exercise.requirement(
 
 SPLIT = '"b t (three h e) -> three b h t e"'
 CALL = "F.scaled_dot_product_attention(q, k, v, is_causal=True)"
-exercise.mistake("A token sees the future.", ", is_causal=True →")
+exercise.mistake("In your code, a token sees the future.", ", is_causal=True →")
 exercise.mistake("The mask is reversed: a token sees what comes after it.",
                  f"{CALL} → F.scaled_dot_product_attention(q.flip(2), k.flip(2), v.flip(2), is_causal=True).flip(2)")  # fmt: skip
 exercise.mistake("A token must not see the future in evaluation mode either.", "is_causal=True → is_causal=self.training")
-order = "The outputs of qkv are all queries, then all keys, then all values."
+order = "The outputs of qkv are first all queries, then all keys, then all values."
 exercise.mistake(order, "(three h e) → (h three e)")
 exercise.mistake(order, "(three h e) → (h e three)")
 neighbors = "A head's numbers are consecutive, both when you split and when you merge."

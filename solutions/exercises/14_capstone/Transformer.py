@@ -161,7 +161,7 @@ def passes(draw):
 
 
 exercise.requirement(
-    "Transformer: tokens plus places, the blocks in order, the norm, products with all tokens",
+    "Transformer: tokens plus places, the blocks in order, the norm, then the dot products with every row of tokens",
     points=1.25,
     probe=scores,
     visible=[
@@ -206,8 +206,8 @@ exercise.requirement(
     probe=first_weights,
     band=["std of each matrix", "mean of each matrix", "mean fourth power of each matrix, over std ** 4"],
     visible=[
-        given(96, 128, 64, 1, says="the first weights of Transformer(96, 128, 64, blocks) with one block"),
-        given(128, 96, 48, 2, says="the first weights of Transformer(128, 96, 48, blocks) with two blocks"),
+        given(96, 128, 64, 1, says="the initial weights of Transformer(96, 128, 64, blocks) with one block"),
+        given(128, 96, 48, 2, says="the initial weights of Transformer(128, 96, 48, blocks) with two blocks"),
     ],
     edges={
         "no blocks": given(128, 96, 48, 0),
@@ -236,7 +236,7 @@ exercise.requirement(
     hint="Detach nothing on the way, and use the weights themselves, not their .data.",
 )  # fmt: skip
 
-exercise.mistake("PyTorch doesn't look into a plain list: use a container of torch.nn.",
+exercise.mistake("PyTorch doesn't look into a plain list: use a container from torch.nn.",
                  "nn.Sequential(*blocks) → list(blocks)",
                  "self.norm(self.blocks(x)) → self.norm(nn.Sequential(*self.blocks)(x))")  # fmt: skip
 exercise.mistake("The output layer is the token embedding: it has no matrix of its own.",
@@ -261,20 +261,23 @@ exercise.mistake("Return logits: the loss turns them into probabilities.", "self
 exercise.mistake("Don't scale the logits: they are the dot products as they are.", "self.tokens.weight) → self.tokens.weight) / x.shape[-1] ** 0.5")
 exercise.mistake("Don't scale the vectors of the tokens.", "x = self.tokens(ids) + → x = self.tokens(ids) * self.tokens.embedding_dim**0.5 +")
 exercise.mistake("Draw the matrices again: nn.Embedding starts with a std of 1, not 0.02.", "nn.init.normal_(p, std=0.02) → pass")
-exercise.mistake("Matrices of the blocks are as nn.Linear made them: draw them again too.",
+exercise.mistake("Your code leaves the blocks' matrices as nn.Linear initialized them: draw them again, too.",
                  "for p in self.parameters() → for p in (self.tokens.weight, self.places.weight)")  # fmt: skip
-exercise.mistake("The tables are as nn.Embedding made them, with a std of 1: draw them again too.",
+exercise.mistake("Your code leaves the tables as nn.Embedding initialized them, with a std of 1: draw them again, too.",
                  "for p in self.parameters() → for p in self.blocks.parameters()")  # fmt: skip
 exercise.mistake("0.02 is the standard deviation, not the variance.", "std=0.02 → std=0.02**0.5")
 exercise.mistake("0.02 is the standard deviation: it isn't squared.", "std=0.02 → std=0.02**2")
 exercise.mistake("0.02 is the standard deviation, and the mean is 0.", "(p, std=0.02) → (p, 0.02)")
 exercise.mistake("Draw from a normal distribution, not a uniform one.", "nn.init.normal_(p, std=0.02) → nn.init.uniform_(p, -0.02 * 3**0.5, 0.02 * 3**0.5)")
 exercise.mistake("Draw from a normal distribution, not a uniform one.", "nn.init.normal_(p, std=0.02) → nn.init.uniform_(p, -0.02, 0.02)")
-exercise.mistake("A normal distribution has tails: these are cut off.", "nn.init.normal_(p, std=0.02) → nn.init.trunc_normal_(p, std=0.02, a=-0.04, b=0.04)")
+exercise.mistake("A normal distribution has tails: "
+                 "yours are cut off.", "nn.init.normal_(p, std=0.02) → nn.init.trunc_normal_(p, std=0.02, a=-0.04, b=0.04)")
 exercise.mistake("Leave the vectors as they were made: the norms' scales of 1 and shifts of 0.", "if p.dim() == 2: → if True:")
-exercise.mistake("Every model has the same weights: leave the seed to the caller.",
+exercise.mistake("In your code, every new model has the same weights: leave the seed to the caller.",
                  "for p in self.parameters(): → torch.manual_seed(0)\n        for p in self.parameters():")  # fmt: skip
-exercise.mistake("All matrices of the same shape have the same numbers: don't seed.", "if p.dim() == 2: → torch.manual_seed(0)\n            if p.dim() == 2:")
+exercise.mistake("In your code, all matrices of the "
+                 "same shape have the same numbers: "
+                 "don't set a seed.", "if p.dim() == 2: → torch.manual_seed(0)\n            if p.dim() == 2:")
 exercise.mistake("Used as the output layer, the table gets no gradient: its .data has none.", "(self.blocks(x)), self.tokens.weight) → (self.blocks(x)), self.tokens.weight.data)")
 exercise.mistake("Used for lookups at the input, the table gets no gradient.", "self.tokens(ids) → self.tokens.weight.data[ids]")
 exercise.mistake("The positional embedding gets no gradient: .data has none.", "self.places.weight[ → self.places.weight.data[")

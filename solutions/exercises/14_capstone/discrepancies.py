@@ -57,7 +57,8 @@ def says(planned, measured, tolerance):
 
 
 exercise.requirement(
-    "a number is off if it differs by more than its tolerance, above or below; rounding doesn't decide, and NaN is off",
+    "a number is off if it differs by more than its tolerance, above or below; rounding errors don't change the "
+    "answer, and NaN is off",
     points=0.5,
     probe=named,
     visible=[
@@ -115,7 +116,7 @@ exercise.requirement(
     hint="By how much is it off, as a fraction of the planned number?",
 )
 exercise.requirement(
-    "a name that was planned and not measured is off, with None; one that wasn't planned is left out",
+    "a name that was planned and not measured is off, with the value None; one that wasn't planned is left out",
     points=0.25,
     visible=[
         given({"seconds": 8.0, "loss": 2.0}, {"seconds": 8.0}, {"seconds": 0.125, "loss": 0.125}),
@@ -159,9 +160,9 @@ exercise.mistake("Return only the numbers that are off by more than their tolera
 exercise.mistake("A tolerance is a fraction of the plan: compare like with like.", "tolerances[name] * plan → tolerances[name]")
 exercise.mistake("Rounding decides here: 110 / 100 - 1 is a little more than 0.1.",
                  f"{OFF} → not abs(measured[name] / plan - 1) <= tolerances[name]")  # fmt: skip
-exercise.mistake("Rounding decides here, and NaN isn't found: every comparison with it is False.",
+exercise.mistake("Rounding decides here, and NaN isn't found: <, > and == with it are always False.",
                  f"{OFF} → abs(measured[name] / plan - 1) > tolerances[name]")  # fmt: skip
-exercise.mistake("NaN is off as well, and every comparison with it is False.",
+exercise.mistake("NaN is off as well, and <, > and == with it are always False.",
                  f"{OFF} → abs(difference) > tolerances[name] * plan")  # fmt: skip
 
 # %% mistake: a list

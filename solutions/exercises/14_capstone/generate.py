@@ -128,7 +128,7 @@ def runs(draw, least=0):
                  "float64", "cpu", draw(st.integers(0, 99)))  # fmt: skip
 
 
-A_MODEL = "using a small model of our own, whose pick takes the largest logit"
+A_MODEL = "using a small model of our own (pick takes the largest logit)"
 rare = {
     "a prompt of one token": given(ids([3]), 4, 2, 3, 2),
     "one token": given(ids([2, 2, 2, 2]), 1, 2, 3, 2),
@@ -171,11 +171,11 @@ exercise.requirement(
     visible=[
         given(ids([1, 4, 2]), 3, 2, 2, 2, says="how many tokens the layers process for [[1, 4, 2]] and 3 more"),
         given(ids([1, 4], [0, 6]), 4, 3, 2, 1, says="how many tokens the layers process for [[1, 4], [0, 6]] and 4 more each"),
-        given(ids([1, 4]), 0, 2, 2, 1, says="how many tokens the layers process for [[1, 4]] and none more"),
+        given(ids([1, 4]), 0, 2, 2, 1, says="how many tokens the layers process for [[1, 4]] and 0 more"),
     ],
     edges={**rare, "nothing to write": given(ids([5], [6]), 0, 2, 2, 1)},
     domain=runs(),
-    hint="The first pass gets the prompt, every other one the newest column.",
+    hint="The first pass gets the prompt, each later pass the newest column.",
 )
 exercise.requirement(
     "nothing is recorded for a backward pass, and afterward gradient recording is on or off, just as before",
@@ -224,10 +224,11 @@ exercise.mistake("The second norm reads the stream after attention was added.",
                  "x = x + block.attention.out(gathered) → before = x; x = x + block.attention.out(gathered)", "norm_2(x) → norm_2(before)")  # fmt: skip
 exercise.mistake("The GELU between up and down is missing.", "F.gelu(block.up(block.norm_2(x))) → block.up(block.norm_2(x))")
 exercise.mistake("The nonlinearity is a GELU.", "F.gelu → F.relu")
-exercise.mistake("This GELU is the approximation by tanh; the model was trained with the exact one.",
+exercise.mistake("This is the tanh approximation of GELU; the model was trained with the exact one.",
                  "F.gelu(block.up(block.norm_2(x))) → F.gelu(block.up(block.norm_2(x)), approximate='tanh')")  # fmt: skip
 exercise.mistake("The product with attention.out is missing.", "block.attention.out(gathered) → gathered")
-exercise.mistake("The outputs of qkv are all queries, then all keys, then all values.", "(three h e) → (h three e)")
+exercise.mistake("The outputs of qkv are first all queries, then all keys, then all "
+                 "values.", "(three h e) → (h three e)")
 exercise.mistake("A head's numbers are consecutive.", "(three h e) → (three e h)")
 exercise.mistake("When you merge the heads, keep each head's numbers consecutive.", '"b h t e -> b t (h e)" → "b h t e -> b t (e h)"')
 exercise.mistake("pick gets a row of logits for each row of ids: those at its last position.",
@@ -248,11 +249,12 @@ exercise.mistake("Don't change the ids that you were given: they have grown in p
 exercise.mistake("The cache has to be in the dtype of the model, and on its device.", "table.dtype, table.device → torch.float64, torch.device('cpu')")
 exercise.mistake("The cache has to be in the dtype of the model: a wider one only costs memory.", "table.dtype, table.device → torch.float64, table.device",
                  "self.keys[:, :, :end], self.values[:, :, :end] → self.keys[:, :, :end].to(q.dtype), self.values[:, :, :end].to(q.dtype)")  # fmt: skip
-exercise.mistake("Begin each text with empty caches: these still hold the keys and values of the last one.",
+exercise.mistake("Begin each text with empty caches: yours still hold the keys and values of the previous text.",
                  f"{CACHES} → made = [KVCache(*sizes, table.dtype, table.device) for _ in model.blocks]\n    caches = model.__dict__.setdefault('kept', made)",
                  "ids.shape[1] + count → 8 * (ids.shape[1] + count)")  # fmt: skip
 exercise.mistake("The positions have to be on the model's device.", "model.places.weight[start:end] → model.places(torch.arange(start, end))")
-exercise.mistake("The vector of a token is in the row of its id.", "model.tokens(new) → model.tokens((new + 1) % len(table))")
+exercise.mistake("A token's vector is in the row given "
+                 "by its id.", "model.tokens(new) → model.tokens((new + 1) % len(table))")
 
 # %% mistake: attention over the newest keys alone
 # says: A token attends to all tokens before it, not only to those of the same pass.

@@ -59,11 +59,11 @@ exercise.mistake("None of the matrices has a bias here.", "+ norms → + norms +
 exercise.mistake("The matrices of a layer count once for each layer.", f"{both} 12 * width**2")
 exercise.mistake("The feed-forward part has two matrices, up and down.", f"{both} layers * 8 * width**2")
 exercise.mistake("The feed-forward part has two matrices, up and down.", f"{PARAMETERS} → {PARAMETERS} - layers * 4 * width**2")
-exercise.mistake("qkv holds queries, keys and values: it is three times as wide.",
+exercise.mistake("qkv makes queries, keys and values: it is three times as wide.",
                  f"{PARAMETERS} → {PARAMETERS} - layers * 2 * width**2")  # fmt: skip
-exercise.mistake("qkv holds queries, keys and values: it is three times as wide.", f"{both} layers * 10 * width**2")
+exercise.mistake("qkv makes queries, keys and values: it is three times as wide.", f"{both} layers * 10 * width**2")
 exercise.mistake("The matrix `out` is missing: each layer has one.", f"{both} layers * 11 * width**2")
-exercise.mistake("up and down are four times as wide on one side: 4d, not d.", f"{both} layers * 6 * width**2")
+exercise.mistake("One dimension of up and of down is four times as large: 4d, not d.", f"{both} layers * 6 * width**2")
 exercise.mistake("Attention multiplies too, though it has no weights: its FLOPs are missing.",
                  f"{FLOPS} → 6 * (matrices + table)")  # fmt: skip
 exercise.mistake("6 FLOPs for every parameter is only a rule of thumb. The positional embedding and the norms take part in no matrix product, "
