@@ -312,7 +312,9 @@ lines = {
     for kind, more in kinds.items()
 }
 lines["all parameters"] = [parameter_bytes] * len(contexts)
-finding = "One sequence's cache, for Llama 3.1 8B's shape: the kinds differ by up to a factor of 32"
+finding = (
+    "One sequence's cache, for Llama 3.1 8B's shape: the kinds differ by up to a factor of 32"
+)
 plots.show(
     plots.curves(
         contexts, {}, lines, xlabel="context (tokens)", ylabel="bytes", yunit="B", title=finding

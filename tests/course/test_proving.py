@@ -107,16 +107,16 @@ WEAK = {
     ),
     "a mistake told another's sentence": (
         replaced(
-            'exercise.mistake("The upper end',
-            'exercise.mistake("Something else.", "max(x, low), high → x, high")\nexercise.mistake("The upper end',
+            'exercise.mistake("Your result ignores the upper end',
+            'exercise.mistake("Something else.", "max(x, low), high → x, high")\nexercise.mistake("Your result ignores the upper end',
         ),
         r"is told 'Your result ignores the lower end.' instead of 'Something else.'",
     ),
     "two requirements that are one": (
         lambda text: text.replace(
-            'exercise.mistake("The lower',
+            'exercise.mistake("Your result ignores the lower',
             'exercise.requirement("again", points=1, visible=[given(3, 0, 2)], '
-            'domain=st.builds(lambda x, ends: given(x, *ends), numbers, ranges))\nexercise.mistake("The lower',
+            'domain=st.builds(lambda x, ends: given(x, *ends), numbers, ranges))\nexercise.mistake("Your result ignores the lower',
         ),
         "no wrong program fails only 'again'",
     ),
