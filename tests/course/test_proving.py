@@ -108,7 +108,8 @@ WEAK = {
     "a mistake told another's sentence": (
         replaced(
             'exercise.mistake("Your result ignores the upper end',
-            'exercise.mistake("Something else.", "max(x, low), high → x, high")\nexercise.mistake("Your result ignores the upper end',
+            'exercise.mistake("Something else.", "max(x, low), high → x, high")\n'
+            'exercise.mistake("Your result ignores the upper end',
         ),
         r"is told 'Your result ignores the lower end.' instead of 'Something else.'",
     ),
@@ -116,7 +117,8 @@ WEAK = {
         lambda text: text.replace(
             'exercise.mistake("Your result ignores the lower',
             'exercise.requirement("again", points=1, visible=[given(3, 0, 2)], '
-            'domain=st.builds(lambda x, ends: given(x, *ends), numbers, ranges))\nexercise.mistake("Your result ignores the lower',
+            "domain=st.builds(lambda x, ends: given(x, *ends), numbers, ranges))\n"
+            'exercise.mistake("Your result ignores the lower',
         ),
         "no wrong program fails only 'again'",
     ),
