@@ -142,7 +142,9 @@ def test_a_full_disk_stops_with_a_message_and_loses_nothing(course: Path, monkey
         real(*args)
 
     monkeypatch.setattr(results, "write", write)
-    with pytest.raises(worker.EngineError, match=r"result of blank cannot be written: .*No space left(.|\n)*free some disk space"):
+    with pytest.raises(
+        worker.EngineError, match=r"result of blank cannot be written: .*No space left(.|\n)*free some disk space"
+    ):
         grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS)
     assert {name for name, content in files(course).items() if content != before[name]} == {"ada.json"}
     monkeypatch.undo()
