@@ -63,8 +63,8 @@ assert type(half) is Tensor and not half.is_leaf  # a result is not a parameter
 r"""
 A model is an `nn.Module`. Its class has a `forward` method, and an `__init__` that assigns parameters and other modules
 to `self`. You don't have to list them. `nn.Module` watches each assignment and *registers* every parameter or module
-that's assigned. Three methods then find them: `model.parameters()` returns the parameters (you pass them to the
-optimizer), `model.to(…)` moves them, and `model.state_dict()` lists what to save.
+that's assigned. Three methods then find them: `model.parameters()` gives them to the optimizer, `model.to(…)` moves
+them, and `model.state_dict()` lists what to save.
 
 Anything that isn't registered still works in `forward`, but these three methods ignore it. The next cell defines a
 class that stores a tensor in seven ways: as an `nn.Parameter`, in a module, in an `nn.ModuleList`, with
@@ -990,13 +990,12 @@ assert round(tables["8B"], 2) == 0.13 and round(tables["70B"], 2) == 0.03
 
 # %% [markdown]
 r"""
-It takes two 80 GB H100s just to hold the parameters of the 70B model in bfloat16. (Gradients, optimizer state and
-activations come in lecture 08.) In both models, most of the parameters are in the feed-forward blocks. But the
-embedding and the output layer grow only in proportion to the width, so they're 13% of the 8B model and only 3% of the
-70B model.
+The 70B model's parameters alone take two 80 GB H100s in bfloat16. (Gradients, optimizer state and activations come in
+lecture 08.) In both models, most parameters are in the feed-forward blocks. But the embedding and the output layer grow
+only in proportion to the width, so they're 13% of the 8B model and only 3% of the 70B model.
 
-*Try it yourself:* if the table and the output layer were tied, how many GB would that save in each of the two models?
-And if you train only the attention blocks (`requires_grad_`), how many numbers are trainable?
+*Try it yourself:* if the table and the output layer were tied, how many GB would each model save? And if you train only
+the attention blocks (`requires_grad_`), how many numbers are trainable?
 
 ## 7 · Fifty layers
 
@@ -1198,8 +1197,8 @@ this model is the scale of its weights. (bfloat16 has the same range. In float16
 
 Now all four. Some of these numbers don't fit into `float32`, so we measure in `float64`, on the CPU. The predictions
 come from your functions and account for the cut: they use `kept(3)` times the std. (The predictions are right on
-average over many networks. A single network may differ from them by a factor of two after fifty layers, because its
-scale also depends on the particular weights that were drawn.)
+average over many networks. A single network may be off by a factor of two after fifty layers, because its scale also
+depends on the weights drawn.)
 """
 
 # %%
