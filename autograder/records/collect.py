@@ -18,7 +18,7 @@ from autograder.grading.text import one_line
 
 from . import attempts, due, roster, sources
 from .attempts import Attempt
-from .folder import NAMED, ClassFolder, concerns_one
+from .folder import NAMED, ClassFolder, concerns_one, few
 from .sources import Delivery, Kind
 
 
@@ -184,9 +184,7 @@ class _Student:
             except sources.Unusable as error:
                 said = [f"{one_line(name)} ({error})"]
         else:
-            said = [one_line(name) for name, _ in one.chosen.files[:NAMED]]
-            said += [f"and {len(one.chosen.files) - NAMED:,} more files"] if len(one.chosen.files) > NAMED else []
-            said = said or ["an empty folder"]
+            said = few([one_line(name) for name, _ in one.chosen.files]) or ["an empty folder"]
         self._summary.remarks.append(f"{self._student} handed in {', '.join(said)}, but no {self._lecture}.ipynb")
         return False, "".join(f"{each}\n" for each in said).encode("utf-8", "backslashreplace"), ", ".join(said)
 

@@ -42,10 +42,14 @@ def concerns_one(error: OSError) -> bool:
     return error.errno in _OF_ONE
 
 
+def few(names: Sequence[str]) -> list[str]:
+    """The first few of a student's files, and how many more there are."""
+    return [*names[:NAMED], *([f"and {len(names) - NAMED:,} more files"] if len(names) > NAMED else [])]
+
+
 def listed(names: Sequence[str]) -> str:
-    """The first few of a student's files, for a sentence, and how many more there are."""
-    more = [f"and {len(names) - NAMED:,} more files"] if len(names) > NAMED else []
-    return clean(", ".join([*names[:NAMED], *more]), limit=500)
+    """The first few of a student's files, and how many more there are, for a sentence."""
+    return clean(", ".join(few(names)), limit=500)
 
 
 def _is_folder(path: Path) -> bool:
