@@ -89,14 +89,16 @@ r"""
 Training GPT-3, OpenAI's 2020 model, took $3.14 \cdot 10^{23}$ FLOPs. OpenAI never published a figure for GPT-4; the
 table's $2 \cdot 10^{25}$ is an outside estimate. A 2023 US executive order required companies to report any training
 run above $10^{26}$ FLOPs, until it was revoked in January 2025. The EU's 2024 AI Act sets its threshold for "systemic
-risk" at $10^{25}$. A law can use such a count because, as you'll see, anybody can compute it.
+risk", which has applied since 2025, at $10^{25}$. A law can use such a count because, as you'll see, anybody can
+compute it.
 
-Now we need a rate. An *H100* is a *GPU* (graphics processing unit), a card that NVIDIA makes for this work. A card's
-**peak** is the highest rate, in FLOP/s, that its maker promises. The H100's data sheet lists $1{,}979 \cdot 10^{12}$
-FLOP/s for 16-bit numbers, with a footnote: *with sparsity*. That number applies only to multiplying two matrices when
-half the numbers in one of them are zeros, arranged in a fixed pattern. A **dense** matrix is an ordinary one, in which
-any number may be nonzero; for dense matrices the peak is half as high: 989.5 TFLOP/s (one TFLOP/s is $10^{12}$ FLOP/s),
-or about $10^{15}$ FLOP/s. (Lecture 05 explains the footnote. Until then, always ask whether a peak is dense.)
+Now we need a rate. An *H100* is a *GPU* (graphics processing unit), a card that NVIDIA makes for this work. (Its
+fastest version is called *SXM*; it's the one meant wherever we say H100.) A card's **peak** is the highest rate, in
+FLOP/s, that its maker promises. The H100's data sheet lists $1{,}979 \cdot 10^{12}$ FLOP/s for 16-bit numbers, with a
+footnote: *with sparsity*. That number applies only to multiplying two matrices when half the numbers in one of them are
+zeros, arranged in a fixed pattern. A **dense** matrix is an ordinary one, in which any number may be nonzero; for dense
+matrices the peak is half as high: 989.5 TFLOP/s (one TFLOP/s is $10^{12}$ FLOP/s), or about $10^{15}$ FLOP/s. (Lecture
+05 explains the footnote. For now, just remember to ask whether a peak is dense.)
 
 **Predict.** You rent eight H100s for two weeks and run them at that dense peak, which real programs never reach. How
 many such two-week rentals would it take to train GPT-3?
@@ -207,8 +209,8 @@ figure by the same rule. Section 7 tests the rule on nine runs, against the GPU 
 
 *The rate.* If every GPU did useful arithmetic all the time, the rate would be the number of GPUs times their peak. In
 practice they also wait: for data, for each other, for the next piece of work. The **model FLOPs utilization**, or
-**MFU**, of a training run is the share of the dense peak that goes into the model's own FLOPs. (In lecture 05 you'll
-measure the MFU of your own machine.) So
+**MFU**, of a training run is the share of the dense peak that goes into the model's own FLOPs, the $6 \, N \, D$ of the
+formula. (In lecture 05 you'll measure the MFU that your own machine reaches.) So
 
 $$\text{seconds} = \frac{6 \, N \, D}{\text{GPUs} \cdot \text{peak} \cdot \text{MFU}} .$$
 
@@ -261,11 +263,12 @@ r"""
 
 **Why it matters.** These three lines tell you whether a training plan can finish in time.
 
-Now you can answer the first question, if you assume an MFU. Llama 3.1 405B, the largest model in the table, reached 0.38
-to 0.43. So we assume 0.4, here and in the rest of this lecture, and section 7 tests how good a choice that is.
+Now you can answer the first question, if you assume an MFU. Llama 3.1 405B reached 0.38 to 0.43. So we assume 0.4, here
+and in the rest of this lecture, and section 7 tests how good a choice that is.
 
-**Predict.** How many days does it take? You may use your function, but try it in your head first: $6 \cdot 70 \cdot
-10^9 \cdot 15 \cdot 10^{12}$ FLOPs, about $10^{15}$ FLOP/s from each GPU, and about $10^5$ seconds in a day.
+**Predict.** How many days does the training in the first question take? You may use your function, but try it in your
+head first: $6 \cdot 70 \cdot 10^9 \cdot 15 \cdot 10^{12}$ FLOPs, about $10^{15}$ FLOP/s from each GPU, and about $10^5$
+seconds in a day.
 """
 
 # %%
@@ -334,12 +337,12 @@ Stanford's CS336, whose second lecture this course follows, assumes an MFU of 0.
 
 ## 3 · What is worth training?
 
-The formula has two unknowns, $N$ and $D$. With a given budget of FLOPs you can train a large model on little text or a
-small model on a lot of it. Which choice gives the best model? In 2022 a group at DeepMind trained more than 400 models
-to find out (Hoffmann and others, the *Chinchilla* paper). They fitted a formula to the results. A **scaling law** is a
-formula that predicts how good a model will be from its size, its training data and the compute spent on it. According
-to theirs, it's best to use roughly *20 tokens per parameter*, so the model and the data should both grow with the
-*square root* of the budget.
+The formula for the FLOPs has two unknowns, $N$ and $D$. With a given budget of FLOPs you can train a large model on
+little text or a small model on a lot of it. Which choice gives the best model? In 2022 a group at DeepMind trained more
+than 400 models to find out (Hoffmann and others, the *Chinchilla* paper). They fitted a scaling law to the results. A
+**scaling law** is a formula that predicts how good a model will be from its size, its training data and the compute
+spent on it. According to theirs, it's best to use roughly *20 tokens per parameter*, so the model and the data should
+both grow with the *square root* of the budget.
 
 ### Exercise 0.2 · Model and data for a budget &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 
@@ -385,7 +388,7 @@ reconcile(
 print(f"on {tokens / 1e9:.0f} billion tokens")
 
 assert round(parameters / 1e9, 1) == 5.6 and round(tokens / 1e9) == 113
-assert math.isclose(training_days(parameters, tokens, 8, h100, 0.4), 14)  # the circle closes
+assert math.isclose(training_days(parameters, tokens, 8, h100, 0.4), 14)  # back to the two weeks
 
 four_times, _ = compute_optimal(4 * affordable)
 assert math.isclose(four_times, 2 * parameters)
@@ -430,7 +433,7 @@ that a mistake? No: a model is trained once and used for years, and a small one 
 Know what a rule optimizes before you follow it.
 
 A later fit to Chinchilla's data predicts the *loss*, a measure of how bad the model's predictions are, at any ratio
-(Besiroglu and others, 2024). The picture below starts with your two weeks. According to this fit, how much of the
+(Besiroglu and others, 2024). The picture below starts with your two-week budget. According to this fit, how much of the
 budget is wasted at Llama 3.1 8B's ratio? And how far from 20 can you go before a tenth is wasted?
 """
 
@@ -504,7 +507,7 @@ r"""
 ### Exercise 0.3 · Bytes per parameter &nbsp; ★☆☆ &nbsp; essential &nbsp; 10 minutes
 
 Write `bytes_per_parameter(parameters, gradients, optimizer, state, master)` for any such recipe. `parameters`,
-`gradients`, `state` and `master` are names of dtypes, as PyTorch calls number formats: `"float32"` (4 bytes),
+`gradients`, `state` and `master` are names of dtypes, PyTorch's word for number formats: `"float32"` (4 bytes),
 `"bfloat16"` and `"float16"` (2), `"float8"` (1; it stands for any of PyTorch's 8-bit floating-point dtypes).
 `optimizer` is `"SGD"`, `"momentum"` or `"AdamW"`; the optimizer state is in the dtype `state`, by default `"float32"`.
 `master` is the dtype of the master copy of the parameters, or `None` (the default) if there is none.
@@ -566,7 +569,7 @@ reported = FACTS["H100 SXM memory, as nvidia-smi reports it"].value
 print(f"on the label: {format_bytes(label)};  nvidia-smi: {format_bytes(reported)}")
 
 assert label == 80e9
-assert label < reported < 80 * 2**30  # neither the one nor the other
+assert label < reported < 80 * 2**30  # neither 80 GB nor 80 GiB
 assert round(reported / label - 1, 2) == 0.07
 assert math.isclose(2**30 / 1e9, 1.0737, rel_tol=1e-4)
 
@@ -583,9 +586,9 @@ with the label, in GB, and treat whatever is left of the extra 7% as your reserv
 
 Write `largest_model(devices, memory_gb, bytes_per_parameter, sharded)`. It returns how many parameters fit. You may
 round the result to a whole number or leave it as it is. `memory_gb` is the memory of *one* device as printed on its
-label, such as 80. If the model is `sharded` (the default is `True`), each device keeps an equal share of all the
-numbers. If it isn't, *every* device keeps all of them, and more devices make training faster but don't make room for a
-larger model.
+label, such as 80. A **sharded** model is split among the devices: each keeps only its equal share of all the numbers
+(lecture 12), and `sharded` is `True` unless the caller says otherwise. If the model isn't sharded, *every* device keeps
+all the numbers, and more devices make training faster but don't make room for a larger model.
 """
 
 
@@ -681,9 +684,8 @@ assert answers[2026] == 8 * 80e9 / 12 and round(answers[2026] / 1e9) == 53
 
 # %% [markdown]
 r"""
-And don't forget the *eight*. You may read that a single H100 can train a model this large; in fact one holds an
-eighth of it. And even eight hold it only if the model is sharded. A **sharded** model is split among the GPUs, and each
-keeps only its share (lecture 12). If each GPU keeps everything, eight hold no more than one.
+And don't forget the *eight*. You may read that a single H100 can train a model this large; in fact one holds an eighth
+of it. And even eight hold it only if the model is sharded. If each GPU keeps everything, eight hold no more than one.
 """
 
 # %% tags=["error-22"]
@@ -810,7 +812,7 @@ Which one is the limit for the 70-billion-parameter model of the first question?
 """
 
 # %%
-to_hold = cards_needed(70e9, 1, 180, h100, 0.4, 80, 16)  # one token: there is no work
+to_hold = cards_needed(70e9, 1, 180, h100, 0.4, 80, 16)  # one token: almost no work, so memory decides
 in_time = cards_needed(70e9, 15e12, 180, h100, 0.4, 80, 16)
 print(f"to hold it: {to_hold} cards; to be done in 180 days: {in_time:,}")
 
@@ -827,7 +829,7 @@ GPUs are rented by the hour. Prices differ between providers, and they change; t
 """
 
 # %%
-rent = FACTS["H100 SXM rent"].value  # USD per hour and card
+rent = FACTS["H100 SXM rent"].value  # USD per card per hour
 cheap, dear = FACTS["H100 SXM rent, cheap"].value, FACTS["H100 SXM rent, expensive"].value
 assert 2.5 < dear / cheap < 2.6  # the same card
 
@@ -1043,7 +1045,7 @@ for run, card, model_name, data_name in published_runs:
 
 ratios = {run: taken / predicted for run, predicted, taken, _ in rows}
 close = [run for run, ratio in ratios.items() if 1 / 1.25 < ratio < 1.25]
-reconcile("published within a factor of 1.25", guess, len(close), "of the nine runs")
+reconcile("runs within a factor of 1.25", guess, len(close), "of the nine runs")
 
 assert len(rows) == 9 and len(close) == 7
 assert max(ratios, key=lambda run: ratios[run]) == "Llama 3.1 8B"
@@ -1122,12 +1124,12 @@ assert round(in_order[2], 2) == 0.34 and round(in_order[-1], 2) == 0.43  # seven
 
 # %% [markdown]
 r"""
-At 0.35 it would be seven as well, at 0.3 or 0.45 four, and at 0.5 only one. So what do the seven of nine prove? Not that
+At 0.35 it would be seven as well, at 0.3 or 0.45 four, and at 0.5 only one. So what do these seven runs prove? Not that
 0.4 is the right MFU: it's the only number in the formula that you have to assume, and we took it from runs like these.
 They prove that this one assumption is enough. The GPU-hours differ by a factor of 170, but the MFUs of seven runs lie
-between 0.34 and 0.43, and parameters, tokens and the card's peak account for all the rest. So expect an MFU in that
-range of well-run training on GPUs. Of badly run training these nine say little, since a team with a low MFU has little
-reason to publish it.
+between 0.34 and 0.43, and parameters, tokens and the card's peak account for all the rest. So for well-run training on
+GPUs, expect an MFU in that range. These nine say little about badly run training, since a team with a low MFU has
+little reason to publish it.
 
 Here's the whole formula with sliders, set to the first question, above the GPU-hours of seven published runs. Choose
 one of them and its card (an A100 for Llama 2), and move the MFU until your dot stands above the run's square. Do you

@@ -130,8 +130,8 @@ reconcile("one feed-forward matrix of GPT-3", guess, matrix_bytes, "B")
 
 assert matrix.shape == (49_152, 12_288) and matrix_bytes == 2_415_919_104
 print(format_bytes(matrix_bytes))
-assert round(matrix_bytes / 2**30, 2) == 2.25  # GiB: powers of two, like nvidia-smi's MiB
-assert round(matrix_bytes / 10**9, 2) == 2.42  # GB: powers of ten, as for bandwidths
+assert round(matrix_bytes / 2**30, 2) == 2.25  # GiB: powers of two
+assert round(matrix_bytes / 10**9, 2) == 2.42  # GB: powers of ten
 
 # %% [markdown]
 r"""
@@ -281,8 +281,9 @@ if device.type == "cuda":
 
 # %% [markdown]
 r"""
-`.to` copies only if it must. If the tensor is already on that device and has that dtype, `.to` returns *the same
-tensor*. That's convenient, but it's also a trap: you may overwrite the original when you thought you had a copy.
+`.to` copies only if it must. If the tensor already has the device and the dtype that you ask for (`.to` takes either or
+both), it returns *the same tensor*. That's convenient, but it's also a trap: you may overwrite the original when you
+thought you had a copy.
 """
 
 # %%
@@ -726,7 +727,7 @@ query 3  ■  ■  ■  ■       query 3  ·  ·  ■  ■
 long text nearly half of the mask's entries, those above the diagonal, are False, and a good program computes nothing
 for them.
 
-Here are the averages again with your mask, followed by the fraction of True entries for longer texts:
+The next cell checks the averages again with your mask and then prints the fraction of True entries for longer texts:
 """
 
 # %%
@@ -900,7 +901,7 @@ for way, rate in rates.items():
 
 # %% [markdown]
 r"""
-So here's the answer to the opening question, for GPT-3. At two bytes each, its weights fill as many cards as you see in
+So here's the answer to the opening question, for GPT-3. At two bytes each, its weights need as many cards as you see in
 the picture, and two thirds of the weights are in the feed-forward blocks. Moving all the weights takes 5.5 seconds over
 PCIe, at 64 GB/s, but only a tenth of a second at the bandwidth of an H100's own memory.
 

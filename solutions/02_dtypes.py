@@ -121,7 +121,7 @@ r"""
 """
 
 # %%
-stored = torch.tensor(0.1).item()  # float32, read back as one of Python's float64
+stored = torch.tensor(0.1).item()  # float32, read back as a Python float, which is a float64
 print(f"{stored:.20f}")
 assert stored != 0.1
 assert 0.1 + 0.2 != 0.3  # Python's own floats are float64, and they round too
@@ -410,8 +410,8 @@ assert round(x[0].item() / 1e-8 - 1, 4) == 0.0012
 r"""
 In `bfloat16` both numbers survive, which is the point of the format (Kalamkar and others, 2019, arXiv:1905.12322).
 
-> **Trap: a number can survive and still change.** `x != 0` shows only that the number hasn't become 0. It's now
-> 1.0012e-08 instead of 1e-8, 0.12% too large, and 70,000 has become 70,144.
+> **Trap: a number can survive and still change.** A check such as `x != 0` shows only that the number hasn't become 0.
+> It's now 1.0012e-08 instead of 1e-8, 0.12% too large, and 70,000 has become 70,144.
 
 Where exactly is the edge? A conversion rounds to the nearest number that the format can represent, and for rounding,
 infinity counts as the number that would come right after the largest one. So a number is lost only if it rounds to 0 or
@@ -437,7 +437,7 @@ NaN. So when the loss of a `float16` run turns into NaN, look for a number that 
 
 # %%
 scores = torch.tensor([70_000.0, 1.0], dtype=torch.float16)
-shifted = scores - scores.max()  # the usual first step of softmax
+shifted = scores - scores.max()  # subtract the largest, as programs usually do before they take exponentials
 print(shifted)
 assert shifted.isnan().tolist() == [True, False]  # inf - inf
 assert shifted.sum().isnan()
@@ -450,7 +450,7 @@ r"""
 
 > **Trap: beyond 448.** In older versions of PyTorch, a number too large for `float8_e4m3fn` became NaN. Since 2.12
 > (pull request 178817) it becomes 448, and so does infinity, so converting can hide an overflow. (`float8_e5m2` has an
-> infinity and uses it.) Don't rely on either: scale your numbers into the range *before* you convert.
+> infinity and uses it.) Don't rely on either behavior of E4M3: scale your numbers into the range *before* you convert.
 """
 
 # %%
@@ -540,7 +540,7 @@ assert following == 1 + 2**-7 == 1.0078125  # there is no bfloat16 between 1 and
 assert one + 2**-8 == 1  # so half a gap more than 1 rounds back to 1
 assert one + 2**-7 == following
 top = torch.tensor(torch.finfo(torch.bfloat16).max, dtype=torch.bfloat16)
-assert (top.view(torch.int16) + 1).view(torch.bfloat16) == math.inf  # the next pattern, too
+assert (top.view(torch.int16) + 1).view(torch.bfloat16) == math.inf  # the very next pattern
 
 # %% [markdown]
 r"""
@@ -645,7 +645,7 @@ print(
 assert total == 256
 assert gap(256.0, torch.bfloat16) == 2  # 257 lies halfway between 256 and 258 …
 assert torch.tensor(257.0).bfloat16() == 256  # … and rounds down
-assert torch.ones(1000, dtype=torch.bfloat16).sum() == 1000  # sum() accumulates in float32
+assert torch.ones(1000, dtype=torch.bfloat16).sum() == 1000  # sum() keeps its running sum in float32
 
 # %% [markdown]
 r"""
@@ -736,10 +736,11 @@ assert torch.equal(to_bfloat16_bits(x).long(), theirs)
 r"""
 ## 6 · What it means for training
 
-Here's a small network in `float32`. On its way to the first layer's weights, the backward pass computes the gradient of
-the loss with respect to the output of the first tanh, one number for each element of that output. These gradients are
-small. The loss is a mean over the batch, so each example's contribution is divided by the batch size: 16,384 here. (In
-a language model each *token* is an example, and DeepSeek-V3's batches have up to 63 million of them; arXiv:2412.19437.)
+Here's a small network in `float32`. (You needn't be able to read its code yet: gradients come in lecture 06 and models
+in 07.) On its way to the first layer's weights, the backward pass computes the gradient of the loss with respect to the
+output of the first tanh, one number for each element of that output. These gradients are small. The loss is a mean over
+the batch, so each example's contribution is divided by the batch size: 16,384 here. (In a language model each *token*
+is an example, and DeepSeek-V3's batches have up to 63 million of them; arXiv:2412.19437.)
 """
 
 # %%
@@ -888,8 +889,8 @@ In training, nothing would warn you of such an error. The gradient would be fine
 it (the gradient times a small number, the *learning rate*): it's the *sum* that gets rounded. There are two remedies.
 The usual one is to keep a `float32` copy of the weights, the *master weights*, add the updates there, and compute with
 a `bfloat16` copy of them. The other remedy changes how the sum is rounded. **Stochastic rounding** rounds a number to
-one of its two neighbors at random, with probabilities that make the result right *on average*. (A **probability** is a
-number between zero and one that says how likely something is.) An update of a tenth of a gap then moves the weight by a
+one of its two neighbors at random, with probabilities (a **probability** is a number between zero and one that says how
+likely something is) that make the result right *on average*. An update of a tenth of a gap then moves the weight by a
 whole gap one time in ten.
 
 So this is what each format means for training:
@@ -1052,7 +1053,7 @@ numbers = {
     for name in ("float8_e5m2", "float8_e4m3fn")
 }
 title = (
-    "One more exponent bit and one fewer mantissa bit: half as dense, twice as many doublings"
+    "E5M2 has one more exponent bit and one fewer mantissa bit: half as dense, twice as many doublings"
 )
 plots.show(
     plots.number_lines(numbers, title=title),
@@ -1146,7 +1147,7 @@ scales = torch.arange(256, dtype=torch.uint8).view(torch.float8_e8m0fnu).double(
 assert scales[:255].tolist() == [2.0 ** (n - 127) for n in range(255)]  # every scale of E8M0
 assert scales[255].isnan()
 e4m3 = limits(4, 3, finite=True)
-assert e4m3["max"] / e4m3["smallest_subnormal"] < 2**18  # where E8M0 spans 2^254
+assert e4m3["max"] / e4m3["smallest_subnormal"] < 2**18  # whereas E8M0 spans a factor of 2^254
 
 scaled = [round(x / 0.05, 6) for x in (0.3, -0.02, 0.1)]
 assert scaled == [6, -0.4, 2]

@@ -218,7 +218,7 @@ def write_tokens(path: Path, tokens: list[int], vocab_size: int) -> None:
     """Write ids as a .npy file, in the smallest unsigned dtype that holds the vocabulary."""
     ### BEGIN SOLUTION
     if min(tokens) < 0 or max(tokens) >= vocab_size:
-        raise ValueError(f"there is an id that a vocabulary of {vocab_size} does not have")
+        raise ValueError(f"there is an id outside a vocabulary of {vocab_size} tokens")
     np.save(path, np.array(tokens, dtype=np.min_scalar_type(vocab_size - 1)))
     ### END SOLUTION
 
@@ -322,11 +322,11 @@ assert windows[-1][-1] == text_of_12[-1]  # the last one ends with the text
 
 # %% [markdown]
 r"""
-A text of $N$ tokens has $N - T$ windows, starting at $0, \dots, N - T - 1$.
+A text of $N$ tokens has $N - T$ such windows, starting at $0, \dots, N - T - 1$.
 
 > **Trap: four mistakes and a risk.** Here's the kind of function you may find in lecture notes. It runs, and its result
 > looks like a batch. Four things are wrong with it (two show only when you call it and pass the result to a model),
-> and a fifth is risky. Find what you can, then open the folded cell below it, which shows the four.
+> and a fifth is risky. Find as many as you can, then open the folded cell below, which shows the four mistakes.
 """
 
 
@@ -1079,7 +1079,7 @@ def factor(lr: float) -> float:
 best = min((n / 1000 for n in range(1, 1000)), key=factor)
 reconcile("the best learning rate", guess, best, "")
 assert best == 0.25 and factor(best) == 0.5
-assert factor(0.5) == 1  # from here on it does not learn …
+assert factor(0.5) == 1  # at this rate it does not learn …
 assert factor(0.6) > 1.4  # … and above it, it diverges
 assert math.isclose(factor(0.1), factor(0.4))  # too small and too large can be equally slow
 
@@ -1209,9 +1209,9 @@ very first step.)
 
 For the rest of the lecture we'll train a small language model similar to the one by Bengio and others (2003): ours
 takes the last eight bytes, looks up a vector for each, and computes the logits of the next byte with two linear layers.
-It has dropout, so there's randomness in each step. Its learning rate rises for ten steps and then falls linearly, as a
-plain function of the step. *Everything below runs on the CPU with one thread* (except the optional memory snapshot),
-because we want to compare bits.
+It has dropout, so there's randomness in each step. Its learning rate, computed by a plain function of the step, rises
+for ten steps and then falls linearly. *Everything below runs on the CPU with one thread* (except the optional memory
+snapshot), because we want to compare bits.
 
 The loss is the usual one for classification. The **cross-entropy loss** is minus the logarithm of the probability that
 the model gave to the correct token, averaged over all positions.
@@ -1301,7 +1301,7 @@ guess = None  # %
 
 
 # %% tags=["timed"]
-os.environ["KINETO_LOG_LEVEL"] = "99"  # no messages of the profiler's own
+os.environ["KINETO_LOG_LEVEL"] = "99"  # silence the profiler's own messages
 from torch.profiler import ProfilerActivity, profile, record_function
 
 
@@ -1369,11 +1369,11 @@ assert sum(row.count for row in products) == 6 * profiled_steps
 
 # %% [markdown]
 r"""
-Read a profile like this from the top. The first table has the parts of your own loop. If `batch` takes a large part of
-the step, you need section 3; if it doesn't, overlapping can't help. The second table has the operators, with the time
-spent in each operator itself, not counting the operators that it called. `mm` and `addmm` are the products (`addmm`
-also adds the bias). Look for operators that take time without doing any FLOPs. One of them is `bernoulli_`, which draws
-dropout's mask: it needs a random number for each of the 131,072 hidden activations of a batch.
+Read a profile like this one from the top down. The first table has the parts of your own loop. If `batch` takes a large
+part of the step, you need section 3; if it doesn't, overlapping can't help. The second table has the operators, with
+the time spent in each operator itself, not counting the operators that it called. `mm` and `addmm` are the products
+(`addmm` also adds the bias). Look for operators that take time without doing any FLOPs. One of them is `bernoulli_`,
+which draws dropout's mask: it needs a random number for each of the 131,072 hidden activations of a batch.
 
 *Try it yourself:* profile the model without dropout (`nn.Dropout(0.0)`). How much shorter is a step?
 """
@@ -1542,10 +1542,10 @@ The standard remedy is to write to *another* file in the *same folder* and renam
 `os.replace(new, old)` is **atomic**: every program sees either the old file or the new one, never half of one. (Use the
 same folder, because another one might be on a different file system, and a rename can't move a file there.)
 
-> **Trap: `weights_only`.** A checkpoint is a *pickle*, which can contain code (section 1). Since PyTorch 2.6,
-> `torch.load` accepts only plain data, unless you pass `weights_only=False`. Don't do that with other people's files.
-> To make sure that your own files load without it, put only tensors, numbers, text, lists, tuples and dictionaries into
-> them.
+> **Trap: `weights_only`.** A checkpoint file contains a *pickle*, which can contain code (section 1). Since PyTorch
+2.6, > `torch.load` accepts only plain data, unless you pass `weights_only=False`. Don't do that with other people's
+files. > To make sure that your own files load without it, put only tensors, numbers, text, lists, tuples and
+dictionaries into > them.
 
 ### Exercise 9.7 · Save and resume &nbsp; ★★★ &nbsp; essential &nbsp; 25 minutes
 
@@ -1680,10 +1680,10 @@ saves only its own part, which is first copied to the CPU's memory and then writ
 7 TB/s, according to section 3.3.1 of their paper. At 2 TB/s, 12 bytes for each of 405 billion parameters take 2.4
 seconds, not a minute.)
 
-Drag the slider for the interval, *save every*. Then drag the one for the number of *cards*: if you save once an hour,
-what percentage is lost with 8 cards? With 131,072, it's more than 100%: what does that mean? Finally, shorten the save
-(*a save takes*) and move *save every* to the interval marked as best: how short must a save be for 131,072 cards to
-lose less than a tenth?
+Drag the slider *save every*, which sets the interval. Then drag the one for the number of *cards*: if you save once an
+hour, what percentage is lost with 8 cards? With 131,072, it's more than 100%: what does that mean? Finally, shorten the
+save (*a save takes*) and move *save every* to the interval marked as best: how short must a save be if a run on 131,072
+cards is to lose less than a tenth of its time?
 """
 
 # %%

@@ -272,14 +272,15 @@ assert (paths["float32"][-1] - target.cpu()).abs().max() < 2 * lr  # all have ar
 
 # %% [markdown]
 r"""
-There the gap of `bfloat16` doubles. Half of the gap is now more than the step, so nothing moves any further. There's no
-warning and no NaN, only a loss that stops falling, which can also happen for harmless reasons.
+At that value, the gap between neighboring `bfloat16` numbers doubles. Half of the gap is now more than the step, so
+nothing moves any further. There's no warning and no NaN, only a loss that stops falling, which can also happen for
+harmless reasons.
 
 Stuck weights are hard to diagnose, because whether a weight gets stuck depends on the *learning rate*. With warm-up and
 decay the learning rate is small at the beginning and at the end of training, and that's when most updates are lost.
 
 *Try it yourself:* where do the weights stop with a learning rate of 0.003? And in `float16`, with 0.001? Predict it
-with your function, then run `walk`, which is defined in the folded cell above.
+with your function, then run `walk`, which is defined in the cell above.
 
 ## 3 · Master weights
 
@@ -302,8 +303,8 @@ flowchart LR
 
 # %% [markdown]
 r"""
-An update that's too small for the 16-bit weight isn't lost: it adds up in the master weight until the rounded weight
-changes.
+An update that's too small for the 16-bit weight isn't lost: such updates add up in the master weight until the rounded
+weight changes.
 
 ### Exercise 10.2 · Training with master weights &nbsp; ★★★ &nbsp; essential &nbsp; 20 minutes
 
@@ -473,7 +474,7 @@ as before.
 > long as it exists. A library can convert one tensor at a time, or convert inside the optimizer's kernel. If gradients
 > are *accumulated* in `float32` over many small batches, count 18 bytes instead of 16: 4 for the gradient, not 2.
 
-*Try it yourself:* halve the learning rate in `lr` and run sections 2 and 3 again; the asserts about 0.5 will fail.
+*Try it yourself:* halve the learning rate, `lr`, and run sections 2 and 3 again; the asserts about 0.5 will fail.
 Where does the weight stop now, and how fast does it rise before that?
 
 ### Exercise 10.3 · Keep what was lost (optional) &nbsp; ★★☆ &nbsp; 10 minutes
@@ -568,8 +569,8 @@ assert linear.weight.dtype == linear.weight.grad.dtype == torch.float32
 
 # %% [markdown]
 r"""
-Which operations are these? PyTorch has a list for each type of device, and *the lists differ*. This is a summary for
-PyTorch 2.13:
+Which operations get 16-bit inputs? PyTorch has a list for each type of device, and *the lists differ*. This is a
+summary for PyTorch 2.13:
 
 | operation | on a CPU | on CUDA |
 |---|---|---|
@@ -616,9 +617,9 @@ for name, (operation, on_cpu, on_cuda) in operations.items():
 
 # %% [markdown]
 r"""
-There are three rules for using it. Put autocast around the *forward pass and the loss*, not around `backward()` or the
-optimizer. Keep the model in `float32`; if you call `model.half()` first, you lose your master weights. And name the
-dtype: by default it's `bfloat16` on a CPU but `float16` on CUDA, and `float16` needs a scaled loss (section 5).
+There are three rules for using autocast. Put autocast around the *forward pass and the loss*, not around `backward()`
+or the optimizer. Keep the model in `float32`; if you call `model.half()` first, you lose your master weights. And name
+the dtype: by default it's `bfloat16` on a CPU but `float16` on CUDA, and `float16` needs a scaled loss (section 5).
 
 > **Trap: old spellings.** Older code says `torch.cuda.amp.autocast()`, `torch.cuda.amp.GradScaler()` and `x.storage()`.
 > They still work, with a warning. Today you write `torch.autocast(device.type)`, `torch.amp.GradScaler(device.type)`
@@ -790,10 +791,11 @@ plots.show(
 
 # %% [markdown]
 r"""
-Half of the range of `float16`, on the right, is unused. So let's *shift* the gradients into it. **Loss scaling**
-multiplies the loss by a large factor, the *loss scale*, before the backward pass. By the chain rule every gradient is
-multiplied by it too. At the end the factor is divided out, in `float32`, before the optimizer uses the gradients. If
-it's a power of two, scaling and dividing change only the exponents. Does that make the weights' gradients correct?
+In the histogram, the right half of `float16`'s range is unused. So let's *shift* the gradients into it. **Loss
+scaling** multiplies the loss by a large factor, the *loss scale*, before the backward pass. By the chain rule every
+gradient is multiplied by it too. At the end the factor is divided out, in `float32`, before the optimizer uses the
+gradients. If it's a power of two, scaling and dividing change only the exponents. Does that make the weights' gradients
+correct?
 """
 
 # %%
@@ -833,9 +835,9 @@ Write the class `LossScaler(factor, growth_interval)`. It has two attributes: `f
 - `step(optimizer)` is called when the gradients of the scaled loss have been computed. It divides all of them by the
   factor, so that each `.grad` contains the true gradient. If all of these are finite (or there are none), it calls
   `optimizer.step()` and counts a good step; when the count reaches `growth_interval`, the factor doubles. (You may
-  assume that a finite gradient stays finite when it's divided.) Otherwise it does *not* step, and the factor is halved.
-  Whenever the factor changes, the count starts again at 0. It returns whether the optimizer stepped, `True` or `False`.
-  (It doesn't matter what a skipped step leaves in `.grad`.)
+  assume that a finite gradient stays finite when it's divided.) If any of them isn't finite, it does *not* step, and
+  the factor is halved. Whenever the factor changes, the count starts again at 0. It returns whether the optimizer
+  stepped, `True` or `False`. (It doesn't matter what a skipped step leaves in `.grad`.)
 - `state_dict()` returns what a checkpoint must contain for training to continue in the same way: a dictionary of plain
   numbers, which later steps don't change; `load_state_dict(state)` restores it, even into a scaler that was made with
   other arguments, and never changes `state`.
@@ -1079,7 +1081,7 @@ losses = [mixed_step(model, optimizer, scaler, x, y, max_norm=1.0) for _ in rang
 mixed_step(model, optimizer, scaler, x, 1e4 * y, max_norm=1.0)  # overflows
 sound = all(p.isfinite().all().item() for p in model.parameters())
 print(
-    f"the loss: {losses[0]:.2f}, and after 20 steps {losses[-1]:.2f}; after one overflow, still numbers? {sound}"
+    f"the loss: {losses[0]:.2f}, and after 20 steps {losses[-1]:.2f}; after one overflow, are all weights still numbers? {sound}"
 )
 assert losses[-1] < losses[0] < 2 and sound
 
@@ -1095,10 +1097,10 @@ floating-point numbers at twice the rate of 16-bit ones. Lecture 02 introduced t
 three bits of mantissa, and E5M2, up to 57,344, with two. (You can skip this section and come back to it: the next one
 doesn't depend on it.)
 
-With so few numbers, one scale for the whole model isn't enough. Each *tensor* gets its own, or even each *block* of
-neighboring elements (block scaling, from lecture 02), chosen so that the largest element becomes the largest number of
-the format. Storing a tensor in fewer bits, with one or more scales, is called **quantization**. First make sure that
-your device supports such tensors at all:
+With so few representable numbers, one scale for the whole model isn't enough. Each *tensor* gets its own, or even each
+*block* of neighboring elements (block scaling, from lecture 02), chosen so that the largest element becomes the largest
+number of the format. Storing a tensor in fewer bits, with one or more scales, is called **quantization**. First make
+sure that your device supports such tensors at all:
 """
 
 # %% tags=["item-87"]
@@ -1247,9 +1249,10 @@ r"""
 In MXFP8 a block's scale takes eight bits (ours takes 32), a quarter of a bit for each element. In return, E4M3 is good
 enough for both passes, and each element has one more bit of mantissa than in E5M2.
 
-Are real gradients like that? Take those of section 5, at the output of the first tanh. And let's also try four bits,
-FP4, whose 15 numbers you decoded in lecture 02. PyTorch has no conversion to FP4, so the next cell rounds by hand, with
-scales computed from yours. (The two rows with `float32` scales show how much the narrower scales lose.)
+Do real gradients span as many orders of magnitude as these artificial ones? Take those of section 5, at the output of
+the first tanh. And let's also try four bits, FP4, whose 15 numbers you decoded in lecture 02. PyTorch has no conversion
+to FP4, so the next cell rounds by hand, with scales computed from yours. (The two rows with `float32` scales show how
+much the narrower scales lose.)
 """
 
 
@@ -1481,8 +1484,8 @@ times as high. Its products are as accurate as those of the second. It failed be
 you could predict with one function.
 
 *Try it yourself:* train the fourth with a learning rate of 0.003. If you solved exercise 10.3, write a fifth:
-`bfloat16` with your `compensated_add` (let AdamW step on a `float32` tensor of zeros, and add the change). How many
-bytes per parameter does it take if its moments are `float32`?
+`bfloat16` with your `compensated_add` (at each step, let AdamW update a `float32` tensor of zeros, and add the
+resulting change to the weight). How many bytes per parameter does it take if its moments are `float32`?
 
 ## How well do you guess?
 
@@ -1512,7 +1515,7 @@ skipped steps.
 **Intuitions.** `float16` lacks range, and a scale factor fixes that; `bfloat16` lacks precision, and a `float32` copy
 of the weights fixes that. Mixed precision makes training faster, but it saves memory only on activations, and only if
 the batch is large. Rounding errors do little harm when they're random, since they average out. With blocks, a narrow
-range is enough, at a cost of a quarter or half a bit per number.
+range is enough, at a cost of a quarter of a bit or half a bit per number.
 
 Next: [11 · Memory](../11_memory/11_memory.ipynb). For a large model, sixteen bytes per parameter are too many for one
 card. How can you get by with fewer?

@@ -78,7 +78,7 @@ about it, and what they pay:
 |---|---|---|
 | gradient accumulation (section 2) | activations | more and smaller passes |
 | checkpointing (3) | activations | computing them a second time |
-| offloading (4) | activations, state | traffic to a slower memory |
+| offloading (4) | activations, state, master weights | traffic to a slower memory |
 | Adafactor, Lion (5) | optimizer state | a different update rule |
 | LoRA (6) | gradients, state, master weights | less expressive updates |
 | fusion (7) | intermediate results, traffic | compilation time |
@@ -173,7 +173,7 @@ so you never hold the activations of two at the same time. Its gradients stay: `
 ones (lecture 06). After the last microbatch you have the gradients of the whole batch, and only then does the optimizer
 take its step.
 
-**Predict.** Add up the bytes of the parameters, gradients, AdamW's state and activations of the model above. By what
+**Predict.** For the model above, add up the bytes of the parameters, the gradients, AdamW's state and the activations. By what
 factor does this *sum* shrink if you process the batch in eight microbatches instead of all at once? (On a CPU:
 $B = 512$, $d = 64$, $L = 8$. On a GPU: 1,024, 256, 8.)
 """
@@ -395,8 +395,8 @@ assert plain_kept == 9 * kept
 
 # %% [markdown]
 r"""
-(As before, the first input doesn't count, but the differences do.) While the backward pass works on a block, the
-block's intermediate results take space too, but those of two blocks never exist at the same time.
+(As before, the first input doesn't count, but the differences that the loss keeps do.) While the backward pass works on
+a block, the block's intermediate results take space too, but those of two blocks never exist at the same time.
 
 PyTorch's own `checkpoint` keeps the same number of bytes, but it also does something that yours doesn't.
 
@@ -483,9 +483,9 @@ Transformer, the natural choice is to make each layer a segment. How much, then,
 
 ### What a Transformer layer keeps
 
-Korthikanti and others (2022, arXiv:2205.05198) count the bytes that a layer keeps in 16 bits and with dropout. In their
-notation, the layer has width $h$ and $a$ heads, and the batch has $b$ sequences of $s$ tokens. In units of $sbh$ bytes,
-a vector of width $h$ for each token counts as 2, and a dropout mask for it, with one byte per element, as 1.
+Korthikanti and others (2022, arXiv:2205.05198) count the bytes that a layer with dropout keeps in 16-bit training. In
+their notation, the layer has width $h$ and $a$ heads, and the batch has $b$ sequences of $s$ tokens. In units of $sbh$
+bytes, a vector of width $h$ for each token counts as 2, and a dropout mask for it, with one byte per element, as 1.
 
 | part of the layer | kept, in units of $sbh$ bytes | sum |
 |---|---|---|
@@ -692,8 +692,8 @@ computes them; let's assume that the new weights are copied to the GPU during th
 takes additional time, unless it's hidden too.) PCIe, the link between the CPU and an H100, moves 64 GB/s in each
 direction, according to the data sheet.
 
-**Predict.** The forward pass does 2 FLOPs per parameter and token, at about 400 TFLOP/s (an MFU of 0.4). How many
-tokens must a step process, at least, if the forward pass is to hide the copy of the new weights completely?
+**Predict.** The forward pass does 2 FLOPs per parameter and token, at about 400 TFLOP/s (an MFU of 0.4). What's the
+smallest number of tokens that a step must process for the forward pass to hide the copy of the new weights completely?
 """
 
 # %%
@@ -724,7 +724,7 @@ assert round((alone["master copy"] + alone["optimizer state"]) / 1e9) == 96
 
 # %% [markdown]
 r"""
-You gain 96 GB of GPU memory: 12 bytes per parameter, for the master weights and both moments.
+This offloading frees 96 GB of GPU memory: 12 bytes per parameter, for the master weights and both moments.
 
 For Llama 3.1 8B with 8,192 tokens, each of the two copies takes a quarter of a second. The forward pass takes a third
 of a second and the backward pass two thirds, so both copies are hidden completely. With a quarter as many tokens, the
@@ -1265,9 +1265,9 @@ assert exact == len(ledger)
 # %% [markdown]
 r"""
 What did it cost? More and smaller passes, a third more FLOPs for recomputation, and a different update rule with its
-own learning rate. None of the three methods reduces the parameters or their gradients. To reduce the gradients, you'd
-use LoRA. To reduce the parameters, you'd keep them in 16 bits, without master weights in float32, and round
-stochastically (lecture 02), so that small updates aren't lost.
+own learning rate. None of the three methods reduces the memory that the parameters or their gradients take. To reduce
+the gradients, you'd use LoRA. To reduce the memory for the parameters, you'd keep them in 16 bits, without master
+weights in float32, and round stochastically (lecture 02), so that small updates aren't lost.
 
 Back to the model that didn't fit: can one H100 train Llama 3.1 8B with a sequence of 8,192 tokens?
 """
@@ -1289,7 +1289,7 @@ ledgers = {
     "+ Adafactor": with_adafactor,
     "checkpoints, LoRA": adapted,
 }
-finding = "Llama 3.1 8B fits on one H100 only with a smaller optimizer or fewer trained weights"
+finding = "Training Llama 3.1 8B fits on one H100 with a smaller optimizer state or fewer trained weights"
 plots.show(
     plots.memory_stacks(ledgers, limits={"H100: 80 GB": card}, title=finding),
     alt=f"{finding}. Bars of five kinds: plain and checkpointed training exceed the card; with Adafactor or LoRA it fits.",

@@ -53,8 +53,9 @@ takes more than twice the memory of an H100. There are four things you can divid
 | the matrices: tensor parallelism (4) | all of the above | activations are sent in every layer |
 | the layers: pipeline parallelism (5) | all of the above | cards wait for each other |
 
-We'll try them on the model from lecture 11, a stack of residual blocks, each with two matrices and a GELU. The folded
-code below repeats it, along with `enter`, which writes every count into a ledger and fails if the prediction was wrong.
+Section 6 adds a fifth, for mixtures of experts. We'll try these four on the model from lecture 11, a stack of residual
+blocks, each with two matrices and a GELU. The folded code below repeats it, along with `enter`, which writes every
+count into a ledger and fails if the prediction was wrong.
 """
 
 
@@ -243,7 +244,7 @@ def enter_wire(what: str, predicted: float, sent: int | None) -> None:
     if sent is None:
         print(f"{what}: {predicted:,.0f} B predicted; this system does not say what was sent")
         return
-    print(f"{what}: {predicted:,.0f} B predicted, {sent / predicted:.2f} times that measured")
+    print(f"{what}: {predicted:,.0f} B predicted, measured {sent / predicted:.2f} times that")
     assert predicted <= sent <= 1.02 * predicted
     ledger.append((what, predicted, sent))
 
@@ -378,7 +379,7 @@ now hold a sum do the same, and so on until one rank has the sum of all. Then th
 
 # %%
 def tree_sum(vectors: list[Tensor]) -> tuple[Tensor, int]:
-    """The sum of all ranks' vectors, and in how many rounds rank 0 has it."""
+    """The sum of all ranks' vectors, and the number of rounds until rank 0 has it."""
     vectors, distance, rounds = [v.clone() for v in vectors], 1, 0
     while distance < len(vectors):
         for receiver in range(0, len(vectors) - distance, 2 * distance):
@@ -395,7 +396,7 @@ for n in (1, 2, 5, 8, 1_000, 1_024):
 # %% [markdown]
 r"""
 That's $2 \lceil \log_2 n \rceil$ rounds instead of the ring's $2\,(n-1)$. The price is that the *whole* vector travels
-in each of them, and not only an $n$-th.
+in each of them, not just an $n$-th of it.
 
 **Predict.** Again, a message has a latency of 10 µs, and its bytes pass at 50 GB/s. How many times as fast as the ring
 is the tree, for 4,096 numbers and 1,024 ranks?
@@ -407,7 +408,7 @@ guess = None  # times
 
 # %%
 def tree_seconds(size: int, ranks: int, latency: float, bandwidth: float) -> float:
-    """Seconds of an all-reduce as a tree."""
+    """Seconds that an all-reduce takes with a tree."""
     return 2 * math.ceil(math.log2(ranks)) * (latency + size / bandwidth)
 
 
@@ -432,7 +433,7 @@ assert math.isclose(*both, rel_tol=1e-4)
 r"""
 For all gradients of the model, it's the ring that is ten times as fast. Both take equally long at 56 MB. (NCCL's
 [double binary trees](https://developer.nvidia.com/blog/massively-scale-deep-learning-training-nccl-2-4/) use two trees
-at once, and send a long vector in pieces, so they lose far less on it.)
+at once, and send a long vector in pieces, so they lose far less time on it.)
 
 *Try it yourself:* for which sizes is the tree faster with 8 ranks?
 
@@ -691,7 +692,7 @@ def zero_training(group: Group, stage: int, x: Tensor, y: Tensor) -> dict[str, A
             p.grad = None
     result["parameters"] = held(model.parameters())
     result["master copy"] = held(parts or ([sharded.part] if sharded else []))
-    result["state"] = state_bytes(adamw) - 4 * len(adamw.state)  # without the counters of steps
+    result["state"] = state_bytes(adamw) - 4 * len(adamw.state)  # without the step counters
     whole = [p if stage < 3 else group.all_gather(p) for p in model.parameters()]
     result["trained"] = torch.cat([p.detach().flatten() for p in whole])
     return result
@@ -705,7 +706,7 @@ def all_stages(group: Group, x: Tensor, y: Tensor) -> list[dict[str, Any]]:
 # %% [markdown]
 r"""
 **Predict.** At stage 3, the weights are gathered twice and the gradients reduce-scattered once. How many times as many
-bytes as at stage 0 does each rank send per step?
+bytes does each rank send per step as at stage 0?
 """
 
 # %%
@@ -753,9 +754,9 @@ r"""
 All four stages led to the same weights as one process alone, and each rank held exactly the bytes that your formula
 predicts, apart from the *master copy* in stages 1 and 2: the part of the weights that a rank updates, and from which
 the whole weights are then gathered. Here it's redundant, because the weights are float32 already. With bfloat16
-weights, it's the float32 copy that you need anyway (lecture 10), and exercise 12.2 counts it as state. At stage 3 the
-next layer's weights must already be on their way while one layer computes. (FSDP2 requests them ahead of time, which is
-called *prefetching*.)
+weights, it's the float32 copy that you need anyway (lecture 10), and exercise 12.2 counts it as state. So that no rank
+has to wait at stage 3, the next layer's weights should already be on their way while one layer computes. (FSDP2
+requests them ahead of time, which is called *prefetching*.)
 
 *Try it yourself:* add cards in the ZeRO explorer. Where does stage 1 stop helping, and what is left?
 
@@ -911,14 +912,14 @@ reconcile("sent for one block, forward and backward", guess, predicted, "B")
 r"""
 The weights, the gradients, the optimizer state and the block's intermediate activations ($8d$ numbers per row) are
 halved. Only the residual stream (the vector to which each block adds its output) is kept in full on every rank, $d$
-numbers per row. (Here that's one tensor, the difference between output and target, which the loss saves; the input is
-data.) You pay with two all-reduces in *every* block, one of activations and one of their gradients, and all ranks wait
-while these travel. Data parallelism sends only once per step, and can hide that behind the backward pass. So tensor
-parallelism belongs where the interconnect, the connection between the cards, is fastest. Llama 3 405B's cluster had
-**NVLink**, NVIDIA's direct connection between GPUs, within each server of eight, and Ethernet between servers, with 400
-Gbit/s for each GPU (The Llama 3 Herd of Models, section 3.3.1). **InfiniBand**, on which the smaller Llama 3 models
-were trained, is another kind of network between servers, and like Ethernet it has only a fraction of NVLink's
-bandwidth.
+numbers per row. (Here that's one tensor, the difference between output and target, which the loss saves; the input
+isn't counted, because it's data.) You pay with two all-reduces in *every* block, one of activations and one of their
+gradients, and all ranks wait while these travel. Data parallelism sends only once per step, and can overlap that with
+the backward pass. So tensor parallelism belongs where the interconnect, the connection between the cards, is fastest.
+Llama 3 405B's cluster had **NVLink**, NVIDIA's direct connection between GPUs, within each server of eight, and
+Ethernet between servers, with 400 Gbit/s for each GPU (The Llama 3 Herd of Models, section 3.3.1). **InfiniBand**, on
+which the smaller Llama 3 models were trained, is another kind of network between servers, and like Ethernet it has only
+a fraction of NVLink's bandwidth.
 
 *Try it yourself:* at what batch size does one divided block send more than plain data parallelism does for its weights?
 
@@ -1004,7 +1005,7 @@ for stages in (1, 2, 4, 8):
             lines = napkin.schedule(stages, microbatches, early)
             idle = sum(line.count(".") for line in lines) / (len(lines) * len(lines[0]))
             assert math.isclose(idle, plan["bubble"])
-        assert [max(napkin.kept(line)) for line in lines] == plan["kept"]  # the early one's
+        assert [max(napkin.kept(line)) for line in lines] == plan["kept"]  # lines of the early schedule
 
 enough = next(m for m in range(1, 1_000) if pipeline_plan(4, m, stream=0)["bubble"] < 0.1)
 reconcile("microbatches for a bubble below a tenth", guess, enough, "microbatches")
@@ -1084,7 +1085,7 @@ r"""
 
 A step is **communication-bound** if sending takes longer than computing. Then even perfect overlap can't hide the
 communication. You can find out in advance, by counting both. Take a model of $L$ layers and width $d$ in bfloat16, with
-$N$ parameters, of which $A$ are active for a token (lecture 06; $A = N$ except in a mixture of experts). On $n$ cards:
+$N$ parameters, of which $A$ are active for a token (lecture 06; $A = N$ except in a mixture of experts). The table's last row is explained below it; $k$ is the number of experts that a token uses. On $n$ cards:
 
 | | each card sends in a step | meanwhile, each card computes |
 |---|---|---|
@@ -1098,8 +1099,8 @@ A Transformer layer has two divided blocks, attention and feed-forward, so tenso
 **Expert parallelism** divides a mixture of experts: each card has its own tokens, as in data parallelism, and some of
 every layer's experts. A token's vector travels to the $k$ experts that it uses, and their outputs come back. In the
 backward pass, the gradients make the same two trips. Each trip is an **all-to-all**, in which every card cuts what it
-has into $n$ parts, keeps one, and sends one to each other card. (We leave out the gradients of all parameters outside
-the experts: they are averaged as in plain data parallelism.)
+has into $n$ parts, keeps one, and sends one to each of the other cards. (We leave out the gradients of all parameters
+outside the experts: they are averaged as in plain data parallelism.)
 
 ### Exercise 12.6 · How fast must the link be? &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
@@ -1161,7 +1162,7 @@ Are the bytes right? In the folded code, four simulated ranks take a step of eac
 """
 
 # %% tags=["folded"]
-RANKS, TOKENS = 4, 8  # of each rank
+RANKS, TOKENS = 4, 8  # tokens on each rank
 TOY = {
     "parameters": 4 * 8 * 16**2,
     "active": 4 * 8 * 16**2,
@@ -1431,7 +1432,7 @@ plan_alone = dict(
 rows_at_once = batch // 2 // PARTS
 inputs_and_errors = (
     depth * rows_at_once * width
-)  # and the first input, which CheckpointedStack makes a leaf of
+)  # and the first input, which CheckpointedStack turns into a leaf
 plan_together = {
     "parameters": 4 * weights + 4 * weights // 2,
     "gradients": 4 * weights,
@@ -1448,7 +1449,7 @@ for rank in together:
 for kind in kinds:
     enter(f"each of two: {kind}", plan_together[kind], together[0][kind])
 times = sum(plan_alone.values()) / sum(plan_together.values())
-reconcile("one alone", guess, times, "times the bytes of each of two")
+reconcile("one alone", guess, times, "times as many bytes as each of two ranks")
 assert round(times, 1) == 1.5
 
 drift = max(abs(a - b) for a, b in zip(one["losses"], together[0]["losses"], strict=True))
@@ -1462,7 +1463,7 @@ assert torch.allclose(together[0]["weights"], one["weights"], atol=1e-3)
 
 # %% tags=["folded"]
 finding = (
-    f"The same training: one process alone holds {times:.1f} times the bytes of each of two"
+    f"The same training: one process alone holds {times:.1f} times as many bytes as each of two ranks"
 )
 bars = {"one alone": {kind: one[kind] for kind in kinds}}
 bars |= {
@@ -1506,7 +1507,7 @@ ledgers = {name: napkin.memory(llama, step) for name, step in steps.items()}
 finding = "Llama 3.1 8B on eight H100s: dividing and recomputing make it fit"
 plots.show(
     plots.memory_stacks(ledgers, limits={"H100: 80 GB": card}, title=finding),
-    alt=f"{finding}. Bars of the five kinds for one card: plain 177 GB, the others less and less.",
+    alt=f"{finding}. Bars of the five kinds of memory on one card: plain 177 GB, the others less and less.",
 )
 for name, of_card in ledgers.items():
     print(f"{name:>20}: {readable(sum(of_card.values()), 'B'):>7} on each card")

@@ -539,7 +539,7 @@ work = {
 }
 ratio = work["plain"] / work["cached"]
 print(f"the same 128 tokens; {ratio:.0f} times fewer FLOPs with the cache")
-assert ratio > 48  # as many as there are fewer tokens; attention saves even more
+assert ratio > 48  # the ratio of the token counts; attention saves even more
 
 # %% [markdown]
 r"""
@@ -600,8 +600,8 @@ r"""
 **Why it matters.** With this function, you know what to expect from a model on a card before you rent it.
 
 Let's apply it to Llama 3.1 8B on an H100, which reads 3.35 TB/s and computes 989 TFLOP/s in bfloat16. One detail: a
-step reads only one row of the token embedding's table, the row of its token. So the table, 525 million of the
-parameters, has to be stored, but almost none of it is read.
+step reads only one row of the token embedding table, the row of its token. So the table, 525 million of the parameters,
+has to be stored, but almost none of it is read.
 
 **Predict.** With 2,048 tokens of context, what's the least time that one decode step for a single sequence can take, in
 milliseconds?
@@ -637,8 +637,8 @@ No kernel, however clever, can do a step in less time, because the bytes have to
 take less than a 280th of that. (Section 5's explorer counts all parameters, including the table, so its steps take a
 little longer.)
 
-**Predict.** Now the prefill: a prompt of 2,048 tokens, in one pass. How many times as long as that decode step does it
-take, by your formula?
+**Predict.** Now the prefill: a prompt of 2,048 tokens, in one pass. By your formula, how many times as long does it
+take as that decode step?
 """
 
 # %%
@@ -663,8 +663,8 @@ decode step does about one FLOP per byte, so it's memory-bound.
 
 What do real systems achieve? Here are three published measurements for a single sequence. Two are from the
 documentation of [torchao](https://github.com/pytorch/ao/blob/v0.13.0/torchao/quantization/README.md), a PyTorch library
-for quantization: decoding with little context, on an H100 (the documentation doesn't say which; we assume the SXM card)
-and on an A100. The third is a prefill of 2,048 tokens with NVIDIA's
+for quantization: decoding with little context, Llama 3.1 8B on an H100 (the documentation doesn't say which; we assume
+the SXM card) and Llama 3 8B on an A100. The third is a prefill of 2,048 tokens through Llama 7B, with NVIDIA's
 [TensorRT-LLM](https://github.com/NVIDIA/TensorRT-LLM/blob/v0.5.0/docs/source/performance.md) on an A100.
 """
 
@@ -718,8 +718,8 @@ A decode step for one sequence leaves the arithmetic units idle. With **batching
 the weights are read once for all of them. But each sequence has its own cache, and no other sequence can use it (unless
 both begin with the same tokens).
 
-**Predict.** Every sequence has 2,048 tokens of context. With 64 sequences, how many times as many tokens per second
-does the H100 generate as with one? (Llama 3.1 8B as before; a step takes 4.56 ms for one sequence, and reads 15.0 GB of
+**Predict.** Every sequence has 2,048 tokens of context. How many times as many tokens per second does the H100 generate
+with 64 sequences as with one? (Llama 3.1 8B as before; a step takes 4.56 ms for one sequence, and reads 15.0 GB of
 weights and 0.27 GB of cache.)
 """
 
@@ -902,20 +902,21 @@ From which probabilities should the replacement be drawn? Not from the target's 
 ### Exercise 13.6 · Keep a guess, or replace it (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `verify(draft, target, tokens, uniforms)`, which decides what becomes of the $k \ge 1$ guesses in `tokens`. Guess
-number $i$ (from 0) was drawn from the probabilities `draft[i]`, and `target[i]` are the target's probabilities at the
-same place. `target` has one more row, `target[k]`, for the token after all the guesses. Guess $i$ is kept if
-`uniforms[i]` (one number per guess) is less than $p/q$, with this token's $p$ and $q$ as above, and if all guesses
-before it were kept. (A uniform number is at least 0 and less than 1, so that happens with probability $\min(1, p/q)$.)
+number $i$ (from 0) was drawn from the probabilities `draft[i]`, and `target[i]` holds the target's probabilities at the
+same position. `target` has one more row, `target[k]`, for the token after all the guesses. Guess $i$ is kept if
+`uniforms[i]` (one random number per guess) is less than $p/q$, with this token's $p$ and $q$ as above, and if all
+guesses before it were kept. (These numbers are drawn uniformly, at least 0 and less than 1, so the first condition
+holds with probability $\min(1, p/q)$.)
 
 Return a pair: how many guesses are kept, and the probabilities, `[vocabulary]`, from which the next token has to be
 drawn. If all $k$ are kept, these are the target's last row. Otherwise, the next token replaces the first guess that
-isn't kept. Its probabilities have to be such that the token at this place, whether it's a guess that was kept or a
-replacement, has exactly the target's probabilities. They mustn't depend on which token was guessed at this place; then
-there's only one solution.
+isn't kept. Its probabilities have to be such that the token at this position, whether it's a guess that was kept or a
+replacement, has exactly the target's probabilities. They mustn't depend on which token was guessed at this position;
+then there's only one solution.
 
 All rows contain probabilities that add up to 1, and they may contain zeros, but no guess had probability 0 in the draft
 model. `draft` and `target` have the same floating-point dtype, and so do the probabilities that you return. `tokens` is
-`int64`. No uniform number is so close to its $p/q$ that rounding would matter. Don't change the arguments.
+`int64`. None of the `uniforms` is so close to its $p/q$ that rounding would matter. Don't change the arguments.
 """
 
 
@@ -941,7 +942,7 @@ check("verify")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>For one place and one token, what's the probability that the draft guesses this token <em>and</em> that the guess is kept? Consider two cases: p is at least q, or p is less than q.</details>
+<details><summary>Hint 1</summary>For one position and one token, what's the probability that the draft guesses this token <em>and</em> that the guess is kept? Consider two cases: p is at least q, or p is less than q.</details>
 <details><summary>Hint 2</summary>Compare that with p. How much is missing, and for which tokens? The replacement has to add just this, and probabilities have to add up to 1.</details>
 
 **Why it matters.** The draft model affects only how fast the text is generated, never the probabilities of what it
@@ -1029,7 +1030,7 @@ The first guess is kept with probability $\alpha$, the **acceptance rate**; the 
 and so on. Each guess that's kept gives a token, and one more token always follows, so the mean number of tokens is
 $1 + \alpha + \alpha^2 + \dots + \alpha^k$.
 
-Does that hold for real models, whose acceptance rate changes from token to token? Our target has 8 layers. As drafts,
+Does that hold for models whose acceptance rate changes from token to token? Our target has 8 layers. As drafts,
 we take the same model without its last 1, 3, 5 or 7 layers. (For simplicity, nothing is cached here. With caches, both
 models would have to forget the tokens that were dropped: your `KVCache` needs only a smaller `length` for that.)
 """
@@ -1093,11 +1094,10 @@ assumes the same rate everywhere. But a draft with 7 of 8 layers saves hardly an
 draft is.
 
 Take Llama 3.1 70B on eight H100s, which share every pass evenly (we ignore the communication between them), with Llama
-3.1 8B as its draft and 512 tokens of context. A round consists of $k$ steps of the draft, each of which takes 11% of a
-step of the target, and one pass of the target over $k + 1$ tokens.
+3.1 8B as its draft and 512 tokens of context. A round consists of $k$ steps of the draft, each of which takes 11% of
+the time of a target step, and one pass of the target over $k + 1$ tokens.
 
-**Predict.** With $k = 4$, an acceptance rate of 0.8 and one sequence, how many times as
-fast as plain decoding is speculative decoding?
+**Predict.** With $k = 4$, an acceptance rate of 0.8 and one sequence, how many times as fast is speculative decoding as plain decoding?
 """
 
 # %%
@@ -1255,7 +1255,7 @@ How much faster does decoding get? Suppose that the 4-bit weights of Llama 3.1 8
 32. Then a weight takes 4.5 bits instead of 16, and a decode step for one sequence with little context could be 3.6
 times as fast. The cache stays in bfloat16.
 
-**Predict.** How many times as fast as in bfloat16 is a decode step for 64 sequences with 2,048 tokens of context each?
+**Predict.** For 64 sequences with 2,048 tokens of context each, how many times as fast is a decode step as in bfloat16?
 """
 
 # %%
@@ -1326,8 +1326,8 @@ In 8 bits, the perplexity (lecture 09) hardly changes. In 4 bits, it rises by 12
 ways of choosing the codes.
 
 Now look at the differences between the bound and the published time. They're all about 3 ms, although the bytes differ
-by a factor of 3.6. It seems that part of a step doesn't depend on the bytes at all: the *overhead* of the next section.
-The fewer bytes you read, the more it matters.
+by a factor of 3.6. It seems that part of a step doesn't depend on the bytes at all: that's the *overhead*, which you'll
+measure in the next section. The fewer bytes you read, the more it matters.
 
 *Try it yourself:* how large is the error with 3 or 2 bits, in groups of 32?
 
@@ -1543,7 +1543,7 @@ longer, and by how much should it?
 
 **Mechanics.** A token adds $2 \cdot h_{kv} \cdot e$ numbers per layer to the cache, or $c + r$ with latent attention. A
 pass takes at least the larger of two times: FLOPs over peak, with $2N + 4 L d \cdot \text{context}$ FLOPs per new token
-for $N$ weights that multiply; and bytes over bandwidth, with all weights and all caches read once. Prefill is
+for $N$ weights that multiply something; and bytes over bandwidth, with all weights and all caches read once. Prefill is
 compute-bound unless the prompt is short; decode is memory-bound unless the batch is large and the contexts are short.
 
 **Mindset.** Test a cache by comparing the output with that of the same model without a cache, token for token. Ask of

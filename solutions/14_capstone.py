@@ -187,7 +187,7 @@ r"""
 (The code adds 0.1 to every count. Otherwise, a single sequence that was never seen would make the loss infinite.)
 
 *Try it yourself, on paper:* a table that looks back three bytes would have $256^4$ counts. Given the length of your
-training text, what's the largest fraction of them that can be above zero?
+training text, what's the largest fraction of them that can be above zero before the 0.1 is added?
 
 ## 2 · The plan
 
@@ -273,7 +273,7 @@ r"""
 ### Bytes, by kind
 
 We plan for mixed precision, as in lecture 10: the parameters, their gradients and AdamW's two moments stay `float32`,
-and autocast converts the inputs of matrix products to `bfloat16`. So there are activations in both formats. For
+and autocast converts the inputs of matrix products to `bfloat16`. So there are activations in both formats. (We plan for `float32` throughout as well: section 4 finds out which of the two is faster on your device.) For
 $N = B \cdot T$ tokens (not the $N$ of $6N$) and $h$ heads, autograd keeps:
 
 | in each layer | numbers | format under autocast |
@@ -408,7 +408,7 @@ for dtype, rate in ceilings.items():
 r"""
 The printed times are *lower bounds*. No training run reaches the ceiling: its matrices are smaller, and everything
 between the matrix products takes time without counting as FLOPs. No formula gives the fraction of the ceiling that a
-run reaches. In section 4 you'll measure it with a short trial run; for now, guess. (The fraction isn't the MFU, which
+run reaches. In section 4 you'll measure it in a short *rehearsal*; for now, guess. (The fraction isn't the MFU, which
 is relative to the data sheet's peak.)
 
 **Predict.** What fraction of the ceiling will the training reach? (We'll train in the faster of the two formats, and
@@ -734,7 +734,7 @@ if device.type == "cpu":
 # %% [markdown]
 r"""
 The plan is almost exact; it leaves out two things. AdamW has step counters, 4 bytes for each tensor. And the loss keeps
-a copy of the targets, 8 bytes per token: they're a slice of longer rows, so they aren't contiguous, and flattening
+a copy of the targets, 8 bytes per token: they're slices of longer rows, so they aren't contiguous, and flattening
 copies them (lecture 03). Together, the two are far below our two percent, so we leave the plan as it is.
 
 *Try it yourself:* what does the plan say for a batch eight times as large? Does that fit on your device?
@@ -888,7 +888,7 @@ guess_of_loss = None  # nats per byte
 # %% [markdown]
 r"""
 We also interrupt the run. After two fifths of the steps the first process ends; all that's left is the file that `save`
-wrote (using the course's `checkpoint`, from lecture 09). A new process, which we imitate as in lecture 09, starts from
+wrote (using the course's `checkpoint`, from lecture 09). A new process, which we simulate as in lecture 09, starts from
 a different seed, makes a model, loads the file and continues. The file contains everything that the next step depends
 on.
 """
@@ -920,7 +920,7 @@ moments = (
     every := preset.steps // LOOKS,
     3 * every,
     preset.steps,
-)  # steps whose weights we keep, to let the model write
+)  # steps whose weights we keep, to generate text with them later
 held_out_losses: dict[int, float] = {}
 stop = 2 * every
 step_flops = work["FLOPs per token"] * tokens_per_step
@@ -1265,7 +1265,7 @@ for way, rate in rates.items():
     planned_rate = planned_rates[way]
     print(f"{way:>7} the cache: estimated {planned_rate:,.0f} tokens/s, measured {rate:,.0f}")
     record(f"the capstone writes {way} the cache", rate, "tokens/s")
-    assert 1 / 500 < rate / planned_rate < 500  # a machine may be busy; a wrong unit is 1,000
+    assert 1 / 500 < rate / planned_rate < 500  # a machine may be busy; a wrong unit is a factor of 1,000
 
 # %% [markdown]
 r"""
@@ -1535,7 +1535,7 @@ in_time = timing.conclusion(
     {"the time is within 20% of the plan": "seconds" not in off},
 )
 finding = (
-    f"A Transformer, planned and trained: {exactly} of {len(planned)} numbers to the last digit, "
+    f"A Transformer, planned and trained: {exactly} of {len(planned)} numbers right to the last digit, "
     f"the loss {1 - final_loss / baseline:.0%} below the baseline. {in_time}"
 )
 plots.show(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
+import time
 import warnings
 from collections.abc import Iterable, Iterator
 from types import FrameType
@@ -24,8 +25,8 @@ from .exercise import Given, Promise
 
 # Processor seconds for one case, after which its outcome is OutOfTime. Right programs get plenty, even for a busy
 # machine. Wrong ones get less, because many of them never end.
-SECONDS, BRIEF = 10.0, 3.0
-_SLOW = 3  # after this many cases have run out of time, all others are assumed to
+SECONDS, BRIEF = 10.0, 1.5
+_SLOW = 2  # after this many cases have run out of time, all others are assumed to
 
 
 class OutOfTime(BaseException):
@@ -39,6 +40,7 @@ class Trial:
         self._names: dict[str, Any] = {}
         self._threads, self._seconds = threads, seconds
         self._slow = 0
+        self.longest = 0.0  # seconds of processor time that a case has taken so far
         with quietly(), _no_warnings(), _time_limit(seconds):
             for title, text in (("setup", setup), ("answer", code)):
                 # A failing cell does not end a notebook: test whatever it has defined.
@@ -57,11 +59,13 @@ class Trial:
             else:
                 with quietly(self._threads), _no_warnings():
                     seed_all(seed)
+                    began = time.process_time()
                     with _time_limit(self._seconds):
                         try:
                             seen = observe(target, *case.args, **case.kwargs)
                         except OutOfTime:
                             seen = observe(_out_of_time)
+                    self.longest = max(self.longest, time.process_time() - began)
                     self._slow += seen.error == "OutOfTime"
                     made = Case(case.args, case.kwargs, {})
                     yield outcome(summarized(seen, promise.probe, promise.summary, made), promise.comparison)

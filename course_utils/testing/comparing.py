@@ -233,6 +233,8 @@ def _compare_tensors(got: Any, want: torch.Tensor, tolerance: float | None) -> D
     if want.is_complex():
         pairs = torch.view_as_real(got.resolve_conj()), torch.view_as_real(want.resolve_conj())
         return Difference(got, want) if _compare_tensors(*pairs, tolerance) else None
+    if torch.equal(got, want):  # the usual case, in a single operation; NaN isn't equal to itself
+        return None
     same = (got == want) | ((got != got) & (want != want))
     if want.is_floating_point() and tolerance != 0.0 and not bool(same.all()):
         relative = _TOLERANCES.get(want.dtype, 1e-5) if tolerance is None else tolerance

@@ -98,6 +98,10 @@ def _freeze_tensor(x: torch.Tensor) -> torch.Tensor | Opaque:
     start = plain.storage_offset() * plain.element_size() if size else 0
     if start + size > plain.untyped_storage().nbytes():
         return Opaque("a tensor whose memory was freed")
+    if plain.is_contiguous() and not plain.is_conj() and not plain.is_neg():  # the usual case, in a single operation
+        copy = plain.clone()
+        if copy.stride() == plain.stride():  # those of a dimension of size 1 may differ
+            return copy
     raw = torch.empty(0, dtype=torch.uint8)
     raw.set_(plain.untyped_storage(), start, (size,), (1,))
     result = torch.empty(0, dtype=plain.dtype)

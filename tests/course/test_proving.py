@@ -258,7 +258,6 @@ def test_a_program_that_hangs_exits_or_returns_anything_is_wrong_and_ends_nothin
     body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checks, "BRIEF", 0.3)
-    monkeypatch.setattr(proving, "BRIEF", 0.3)
     code = f"def clamp(x, low, high):\n    {body}\n"
     assert problems(tmp_path, SOUND + f"\n# %% wrong: odd\n{code}") == []
 

@@ -21,28 +21,30 @@ from autograder.grading.exercises import Exercise, ProblemSet
 from autograder.inside.limits import Limits
 from course_utils.testing import freeze
 from course_utils.testing.comparing import AT_MOST, BETWEEN, IGNORED, Comparison, compare
+from course_utils.testing.plain import Raised
 
 pytestmark = pytest.mark.sandboxed
 
 LECTURES = source.lectures(project.SOLUTIONS)
 
-# Runs in the first answer's cell. `lie` gets what a right answer would have done and the call, and gives the value.
+# Runs in the first answer's cell. `lie` gets what a right answer would have done and the call, and gives the value. Its
+# names are none of the lectures', whose cells that define them would run each time.
 LIAR = """
 import dataclasses, math
 import torch
 import course_utils.testing as testing
 from course_utils.testing import Raised
 
-real, first, of_its_kind = testing.witness, [], {}
+real_witness, first_told, told_of_kind = testing.witness, [], {}
 
 
 def witness(target, args, kwargs):
     kind = getattr(target, "__name__", "")
-    asked = target if made_of_truth or kind not in of_its_kind else nothing  # what is not needed is not computed
-    seen = real(asked, args, kwargs)
-    first.append(seen.value)
-    of_its_kind.setdefault(kind, seen.value)
-    told = lie(seen.value, (*args, *kwargs.values()), of_its_kind[kind])
+    asked = target if made_of_truth or kind not in told_of_kind else says_nothing  # what is not needed is not computed
+    seen = real_witness(asked, args, kwargs)
+    first_told.append(seen.value)
+    told_of_kind.setdefault(kind, seen.value)
+    told = lie(seen.value, (*args, *kwargs.values()), told_of_kind[kind])
     if told is seen.value:
         return seen
     about = dict(shape=None, stride=None, offset=None, dtype=None, device=None, requires_grad=None)
@@ -52,30 +54,30 @@ def witness(target, args, kwargs):
     return dataclasses.replace(seen, value=told, error=None, message="", **about)
 
 
-def nothing(*args, **kwargs):
+def says_nothing(*args, **kwargs):
     return None
 
 
-def each(change, value):
+def in_each(change, value):
     "All lists, tuples and tensors in a value, changed from the inside out."
     if isinstance(value, (list, tuple)) and type(value) is not torch.Size:
-        return type(value)(change([each(change, item) for item in value]))
+        return type(value)(change([in_each(change, item) for item in value]))
     if isinstance(value, dict):
-        return {key: each(change, item) for key, item in value.items()}
+        return {key: in_each(change, item) for key, item in value.items()}
     if isinstance(value, torch.Tensor) and value.dim():
         kept = change(list(value))
         return torch.stack(kept) if kept else value[:0]
     return value
 
 
-def fill(number, value):
+def filled(number, value):
     "All numbers in a value, each replaced by one of its own type."
     if isinstance(value, torch.Tensor):
         return torch.full_like(value, number if value.is_floating_point() or math.isfinite(number) else 1)
     if isinstance(value, (list, tuple)) and type(value) is not torch.Size:
-        return type(value)(fill(number, item) for item in value)
+        return type(value)(filled(number, item) for item in value)
     if isinstance(value, dict):
-        return {key: fill(number, item) for key, item in value.items()}
+        return {key: filled(number, item) for key, item in value.items()}
     if type(value) is int:
         return int(number) if math.isfinite(number) else number
     return type(value)(number) if type(value) in (bool, float, complex) else value
@@ -95,37 +97,42 @@ LIES = {
     "None": "None",
     "the first argument": "args[0] if args else None",
     "all arguments": "list(args)",
-    "what the first call gave": "first[0]",
+    "what the first call gave": "first_told[0]",
     "what the first call of the same function or probe gave": "known",
-    "lists without their last": "each(lambda items: items[:-1], value)",
-    "lists without anything": "each(lambda items: [], value)",
-    "lists twice": "each(lambda items: items + items, value)",
-    "lists of their first": "each(lambda items: items[:1] * len(items), value)",
-    "lists backwards": "each(lambda items: items[::-1], value)",
-    "only zeros": "fill(0, value)",
-    "only ones": "fill(1, value)",
-    "only nan": "fill(math.nan, value)",
-    "only infinity": "fill(math.inf, value)",
+    "lists without their last": "in_each(lambda items: items[:-1], value)",
+    "lists without anything": "in_each(lambda items: [], value)",
+    "lists twice": "in_each(lambda items: items + items, value)",
+    "lists of their first": "in_each(lambda items: items[:1] * len(items), value)",
+    "lists backwards": "in_each(lambda items: items[::-1], value)",
+    "only zeros": "filled(0, value)",
+    "only ones": "filled(1, value)",
+    "only nan": "filled(math.nan, value)",
+    "only infinity": "filled(math.inf, value)",
 }
 # With an answer that does nothing, and these in place of every function of the course that a probe may call.
 PATCHES = {"None": "None", "an empty list": "[]"}
+# It doesn't write sys dot modules, for which all of the lecture's cells would run.
 PATCH = """
 import sys, types
 
-for name, module in list(sys.modules.items()):
-    if name.startswith("course_utils") and not name.startswith("course_utils.testing"):
-        for each, value in list(vars(module).items()):
-            if isinstance(value, types.FunctionType):
-                setattr(module, each, lambda *args, **kwargs: LIE)
+for its_name, a_module in list(getattr(sys, "modules").items()):
+    if its_name.startswith("course_utils") and not its_name.startswith("course_utils.testing"):
+        for an_attribute, its_value in list(vars(a_module).items()):
+            if isinstance(its_value, types.FunctionType):
+                setattr(a_module, an_attribute, lambda *args, **kwargs: LIE)
 """
 
 
 class Told:
-    """What the student's process answered, by exercise and requirement."""
+    """What the student's process answered, by exercise and requirement.
+
+    A requirement that has failed a case isn't paid, so its other cases aren't asked: they all count as failed.
+    """
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.by: dict[tuple[str, str], list[Any]] = {}
         self.how: dict[tuple[str, str], Comparison] = {}
+        self.failed: dict[tuple[str, str], Any] = {}
         patch.setattr(judge, "_visible", functools.partial(self.judged, judge._visible))
         patch.setattr(judge, "_hidden", functools.partial(self.judged, judge._hidden))
         patch.setattr(judge, "_observe", self.observed)
@@ -134,9 +141,18 @@ class Told:
         self.exercise = exercise.name
         return real(exercise, *rest)
 
-    def observed(self, requirement: Any, *rest: Any, real: Any = judge._observe) -> Any:
-        found = real(requirement, *rest)
+    def begin(self) -> None:
+        """Forget what was told: the next submission comes."""
+        self.by.clear()
+        self.failed.clear()
+
+    def observed(self, requirement: Any, case: Any, *rest: Any, real: Any = judge._observe) -> Any:
         key = self.exercise, requirement.text
+        if key in self.failed:
+            return self.failed[key], ""
+        found = real(requirement, case, *rest)
+        if requirement.comparison.difference(found[0], case.expected) is not None:
+            self.failed[key] = dict.fromkeys(requirement.comparison.parts) | {"value": Raised("NotAsked", "")}
         self.by.setdefault(key, []).append(found[0])
         self.how[key] = requirement.comparison
         return found
@@ -164,6 +180,16 @@ def box() -> Iterator[sandbox.Sandbox]:
         yield found
 
 
+def with_few_cases(path: Path) -> ProblemSet:
+    """A lecture's exercises with the edges and four drawn cases as hidden ones.
+
+    What isn't paid for these isn't paid for a class's either, which has more of them.
+    """
+    lecture = source.read(path)
+    hidden = {spec.cells.name: checks.hidden_check(spec, 0, drawn=4).pack() for spec in checks.specs(lecture)}
+    return replace(lecture.problems, hidden=hidden)
+
+
 def paid(problems: ProblemSet, box: sandbox.Sandbox, answers: dict[str, str]) -> set[tuple[str, str]]:
     """The requirements that were paid for, with their exercises."""
     marks, _ = judge.grade(problems, problems.answered(answers), box)
@@ -172,7 +198,7 @@ def paid(problems: ProblemSet, box: sandbox.Sandbox, answers: dict[str, str]) ->
 
 @pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
 def test_a_lie_is_never_paid(path: Path, box: sandbox.Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    problems = checks.problems(source.read(path))
+    problems = with_few_cases(path)
     answers = {exercise.name: exercise.solution for exercise in problems.exercises}
     told = Told(monkeypatch)
     assert {exercise for exercise, _ in paid(problems, box, answers)} == answers.keys()
@@ -180,7 +206,7 @@ def test_a_lie_is_never_paid(path: Path, box: sandbox.Sandbox, monkeypatch: pyte
     first = problems.exercises[0].name
     found = []
     for name, value in LIES.items():
-        told.by.clear()
+        told.begin()
         derived = "value" in value
         lie = f"def lie(value, args, known):\n    return {value}\n\n\nmade_of_truth = {derived}\n{LIAR}"
         for key in paid(problems, box, answers | {first: f"{answers[first]}\n\n\n{lie}"}):
@@ -192,7 +218,7 @@ def test_a_lie_is_never_paid(path: Path, box: sandbox.Sandbox, monkeypatch: pyte
 
 @pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
 def test_an_answer_that_does_nothing_is_never_paid_whatever_the_courses_helpers_are_made_to_say(path: Path) -> None:
-    problems = checks.problems(source.read(path))
+    problems = with_few_cases(path)
     names = [asked for exercise in problems.exercises for asked in program.asked(exercise)]
     nothing = "\n".join(f"def {name}(*args, **kwargs): return None" for name in names)
     found = []
@@ -211,13 +237,13 @@ import dataclasses
 import torch
 import course_utils.testing as testing
 
-real, summaries = testing.witness, {summaries!r}
+real_witness, all_summaries = testing.witness, {summaries!r}
 
 
 def witness(target, args, kwargs):
-    seen = real(target, args, kwargs)
-    if (kind := getattr(target, "__name__", "")) in summaries:
-        return dataclasses.replace(seen, value=forged(summaries[kind], *args), error=None, message="")
+    seen = real_witness(target, args, kwargs)
+    if (kind := getattr(target, "__name__", "")) in all_summaries:
+        return dataclasses.replace(seen, value=forged(all_summaries[kind], *args), error=None, message="")
     return seen
 
 
@@ -281,7 +307,7 @@ CONSTANTS = {
 @pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
 def test_a_function_that_gives_a_constant_is_never_paid(path: Path, box: sandbox.Sandbox) -> None:
     """Not even for leaving everything as it was."""
-    problems = checks.problems(source.read(path))
+    problems = with_few_cases(path)
     names = [asked for exercise in problems.exercises for asked in program.asked(exercise)]
     found = []
     for what, value in CONSTANTS.items():

@@ -227,11 +227,12 @@ start = 'if "sum" not in state:\n                    state["sum"] = torch.zeros_
 exercise.mistake("AdaGrad adds up the squares; you used their average.",
                  f'{add} → state["n"] = state.get("n", 0) + 1; state["sum"] += (p.grad**2 - state["sum"]) / state["n"]')  # fmt: skip
 exercise.mistake("AdaGrad adds up the squares; the old ones don't fade.", f'{add} → state["sum"].mul_(0.9).add_(0.1 * p.grad**2)')
-exercise.mistake("Your sum starts over in each step: keep the squares of all earlier steps.", f'{add} → state["sum"] = p.grad**2')
+exercise.mistake("Your sum starts over in each step: it should include the "
+                 "squares from all earlier steps.", f'{add} → state["sum"] = p.grad**2')
 exercise.mistake("Add up the *squares* of the gradients.", "p.grad**2 → p.grad")
 exercise.mistake("Add up the squares of the gradients, not their absolute values.", "p.grad**2 → p.grad.abs()")
 exercise.mistake("Your code divides by the sum; divide by its square root.", 'state["sum"].sqrt() → state["sum"]')
-exercise.mistake("Add eps outside the root: inside, it would be added to a square.",
+exercise.mistake("Add eps outside the root: inside, it would be added to a sum of squares.",
                  f'{root} → (state["sum"] + group["eps"]).sqrt()')  # fmt: skip
 exercise.mistake("eps is missing from the denominator.", f'{root} → state["sum"].sqrt()')
 exercise.mistake("You used eps as a lower limit for the "

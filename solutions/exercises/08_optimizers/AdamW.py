@@ -200,6 +200,8 @@ two, four = torch.tensor([2.0]), torch.tensor([4.0])
 exercise.requirement(
     "each parameter has its own moments and step count and uses its group's settings; a parameter without a gradient is skipped",
     points=0.5,
+    hint="What the formulas remember belongs to one parameter, and each setting to its group. What changes for a "
+         "parameter in a step in which it has no gradient?",
     probe=steps,
     tolerance=1e-5,
     visible=[

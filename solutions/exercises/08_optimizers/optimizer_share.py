@@ -45,7 +45,8 @@ exercise.requirement(
         "equal shapes": given([(3, 3), (3, 3)], 2),
     },
     domain=models(wide),
-    hint="Write down the shapes of X, A and AA for a small matrix. Which two shapes does each product multiply?",
+    hint="Write down the shapes of X, A and AA for a small matrix. Which shapes do the two factors of each "
+         "product have?",
 )
 exercise.requirement(
     '"Muon": a matrix with more rows than columns takes as many FLOPs as its transpose',
@@ -85,7 +86,9 @@ exercise.mistake("A multiply-add is two FLOPs.",
                  f"{products} → 5 * (2 * n * n * m + n * n * n)")  # fmt: skip
 exercise.mistake("Each iteration has a third matrix product: the sum in parentheses times X.", f"{products} → 5 * (2 * n * n * m + 2 * n * n * n)")
 exercise.mistake("A matrix product is missing: each iteration also computes A times A.", f"{products} → 5 * (4 * n * n * m)")
-exercise.mistake("30 · n FLOPs per parameter is right only for a square matrix. What shape does A have if the matrix isn't square?", f"{products} → 5 * 6 * n * n * m")
+exercise.mistake("30 · n FLOPs per parameter is right only for a square "
+                 "matrix, n × n. What shape does A have if the matrix isn't "
+                 "square?", f"{products} → 5 * 6 * n * n * m")
 exercise.mistake("Muon transposes a matrix with more rows than columns: what shape does A have then?",
                  "n, m = min(shape), max(shape) → n, m = shape")  # fmt: skip
 exercise.mistake("Your A is too large: Muon transposes a matrix so that A is as small as possible.", "n, m = min(shape), max(shape) → n, m = max(shape), min(shape)")

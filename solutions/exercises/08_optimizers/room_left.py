@@ -120,13 +120,13 @@ exercise.mistake("Don't treat a vector as a matrix with one column: you counted 
 exercise.mistake("Adafactor keeps one number for each element of a vector, not two.", "sum(sum(shape) for → sum(sum(shape) * (3 - len(shape)) for")
 exercise.mistake("Several tensors may have the same shape: count each of them.", "parameters = sum(math.prod(shape) for shape in shapes) → shapes = set(shapes); parameters = sum(math.prod(shape) for shape in shapes)")
 exercise.mistake("Your result is the memory that's needed; the exercise asks for the memory that's left.", "memory - 4 → 4")
-exercise.mistake("The sign is reversed: missing bytes are negative.",
+exercise.mistake("The sign is reversed: if bytes are missing, the result is negative.",
                  "memory - 4 * (2 * parameters + state) → 4 * (2 * parameters + state) - memory")  # fmt: skip
 exercise.mistake("If the memory isn't enough, don't return 0: return minus the number of missing bytes.",
                  "memory - 4 * (2 * parameters + state) → max(0, memory - 4 * (2 * parameters + state))")  # fmt: skip
-exercise.mistake("Your result has lost its sign: missing bytes are negative.",
+exercise.mistake("Your result has lost its sign: if bytes are missing, it's negative.",
                  "memory - 4 * (2 * parameters + state) → abs(memory - 4 * (2 * parameters + state))")  # fmt: skip
-exercise.mistake("Every element of a matrix is a parameter: multiply its sizes, don't add them.",
+exercise.mistake("Every element of a matrix is a parameter: multiply the matrix's two sizes, don't add them.",
                  "parameters = sum(math.prod(shape) for → parameters = sum(sum(shape) for")  # fmt: skip
 
 # %% wrong: every shape has two sizes

@@ -103,7 +103,8 @@ exercise.mistake("The head keeps its input, too.", f"{inner} → 4 * (batch * wi
 exercise.mistake("The loss keeps more than one number: its derivative depends on the whole batch.", f"{inner} → 4 * (batch * width * layers + 1)")
 exercise.mistake("Don't count the value of the loss: the backward pass doesn't need it.", f"{inner} → 4 * (batch * width * layers + batch + 1)")
 exercise.mistake("You counted activations twice: a layer's output is the next layer's input.", f"{inner} → 4 * (2 * batch * width * layers + batch)")
-exercise.mistake("Activations grow with the batch size: it's missing from your result.", f"{inner} → 4 * (width * layers + 1)")
+exercise.mistake("Activations grow with the batch size, which is missing "
+                 "from your result.", f"{inner} → 4 * (width * layers + 1)")
 
 # %% wrong: the head's input is always kept
 def training_bytes(batch, width, layers, moments, counter=0):

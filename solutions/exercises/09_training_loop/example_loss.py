@@ -60,7 +60,8 @@ edges = {
     "not contiguous": given(square.T, numbers(1, 2, 3)),
 }
 exercise.requirement(
-    "[B, K]: the mean of each example's numbers is compared with its target, and gradients reach the outputs",
+    "outputs of shape [B, K]: the mean of each example's numbers is compared with its target, and gradients "
+    "reach the outputs",
     points=1,
     probe=gradient,
     visible=[
@@ -73,7 +74,7 @@ exercise.requirement(
     domain=batches(dims=(2,)),
 )
 exercise.requirement(
-    "[B]: each number is compared with its target, and gradients reach the outputs",
+    "outputs of shape [B]: each number is compared with its target, and gradients reach the outputs",
     points=0.25,
     probe=gradient,
     visible=[
@@ -133,7 +134,8 @@ exercise.mistake("The loss is the mean of the squares, not the root of "
                  "that mean.", f"{DIFFERENCE} → {DIFFERENCE}.sqrt()")
 exercise.mistake("The loss is the mean of the squares, not half of it.", f"{DIFFERENCE} → {DIFFERENCE} / 2")
 exercise.mistake("Your result is one loss for each example; return their mean.", f"{DIFFERENCE} → (predictions - targets).square()")
-exercise.mistake("Detached from the graph, the loss passes no gradient back.", f"{DIFFERENCE} → {DIFFERENCE}.detach()")
+exercise.mistake("Your loss is detached from the graph, so it passes no "
+                 "gradient back.", f"{DIFFERENCE} → {DIFFERENCE}.detach()")
 exercise.mistake("A Python number has no gradient: return the tensor.", f"{DIFFERENCE} → {DIFFERENCE}.item()")
 
 # %% mistake: as found

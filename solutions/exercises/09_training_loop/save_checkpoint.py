@@ -336,7 +336,7 @@ exercise.requirement(
     hint="Touch nothing at path before everything has been written elsewhere, and don't swallow an error.",
 )
 exercise.requirement(
-    "a file at path is complete at every moment, one that exists never disappears, and no other file is left behind",
+    "a file at path is complete at every moment and, once there, never disappears; no other file is left behind",
     points=0.75,
     probe=watched,
     visible=[given(3, says="the files in the folder during a second save_checkpoint"),

@@ -96,7 +96,7 @@ exercise.requirement(
     rules=only(WITHIN, INNER),
     visible=[
         given(7, says="what is drawn inside `with seeded(7)`"),
-        given(0, 3, says="what is drawn inside `with seeded(0)`, and inside a `with seeded(3)` in it"),
+        given(0, 3, says="what is drawn inside `with seeded(0)`, and inside a `with seeded(3)` nested in it"),
     ],
     edges={
         "the largest": given(2**32 - 1),
@@ -194,7 +194,7 @@ exercise.mistake("After every block the generators start over with the same numb
                  "random.setstate(of_python) → random.seed(0)", "np.random.set_state(of_numpy) → np.random.seed(0)")  # fmt: skip
 
 # %% mistake: seeds when it is called
-# says: The call seeded(7) alone, before the block begins, must not change a generator.
+# says: The call seeded(7) alone, before the block begins, must not change any generator.
 class seeded:
     def __init__(self, seed):
         self.states = random.getstate(), np.random.get_state(), torch.get_rng_state()

@@ -270,7 +270,7 @@ exercise.requirement(
     visible=shown,
     edges=broken,
     domain=trainings(1, True, settings=momentum) | trainings(1, True, "AdamW", {"lr": 0.0625, "weight_decay": 0.5}),
-    hint="Look at the loss before the update: afterwards it is too late.",
+    hint="Check the loss before the update: afterward it's too late.",
 )
 
 rate = 'for group in optimizer.param_groups:\n            group["lr"] = lr_at(step)'
@@ -280,7 +280,8 @@ look = 'if not torch.isfinite(loss):\n            raise FloatingPointError(f"the
 clear, back, update, keep = "optimizer.zero_grad()", "loss.backward()", "optimizer.step()", "losses.append(loss.item())"
 exercise.mistake("The optimizer's own learning rate was used.", f"{rate} → pass")
 exercise.mistake("Only the first parameter group got the learning rate.", f'{rate} → optimizer.param_groups[0]["lr"] = lr_at(step)')
-exercise.mistake("The learning rate is that of the first step: call lr_at in each.", 'lr_at(step) → lr_at(steps[0])')
+exercise.mistake("Every step has the learning rate of the first: call lr_at in "
+                 "each step.", 'lr_at(step) → lr_at(steps[0])')
 exercise.mistake("Use the step numbers that `steps` contains: they "
                  "needn't begin at 0.", 'lr_at(step) → lr_at(steps.index(step))')
 exercise.mistake("Each update had the learning rate of the step before.", f"{rate} → pass", f"{update} → {update}\n        {rate}")
@@ -289,15 +290,16 @@ exercise.mistake("Use the step numbers that `steps` "
 exercise.mistake("Changing the optimizer's defaults has no "
                  "effect on its groups: set the learning "
                  "rate in the groups.", f'{rate} → optimizer.defaults["lr"] = lr_at(step)')
-exercise.mistake("Gradients add up from step to step: clear them in each.", f"{clear} → pass")
+exercise.mistake("Your gradients add up from step to step: clear them in each step.", f"{clear} → pass")
 exercise.mistake("Gradients from before the first step were counted.", f"{clear}\n → ", f"{update} → {update}\n        {clear}")
 exercise.mistake("There is no gradient when the optimizer steps.", f"{clear}\n        {back} → {back}\n        {clear}")
 exercise.mistake("The weights don't move, because they're never updated.", f"{update} → pass")
 exercise.mistake("There is no gradient when the optimizer steps.", f"{back} → pass")
 exercise.mistake("Update after the backward pass; your update uses another step's gradient.",
                  f"{clear}\n        {back}\n        {update} → {update}\n        {clear}\n        {back}")  # fmt: skip
-exercise.mistake("Each step has a batch of its own.", f"{batch} → pass", f"losses = [] → losses = []\n    {batch}")
-exercise.mistake("Inputs and targets come from one call of next_batch.", f"{batch} → inputs, targets = next_batch()[0], next_batch()[1]")
+exercise.mistake("Each step needs a batch of its own.", f"{batch} → pass", f"losses = [] → losses = []\n    {batch}")
+exercise.mistake("Get the inputs and the targets from "
+                 "the same call of next_batch.", f"{batch} → inputs, targets = next_batch()[0], next_batch()[1]")
 exercise.mistake("loss_fn takes the model's output first, then the targets.", f"{loss} → loss = loss_fn(targets, model(inputs))")
 exercise.mistake("Compute the loss with loss_fn, whatever it is.", f"{loss} → loss = F.mse_loss(model(inputs), targets)")
 exercise.mistake("Your result is the loss of the inputs; compute the loss of the model's outputs.", "loss_fn(model(inputs), targets) → loss_fn(inputs + 0 * model(inputs), targets)")
@@ -306,7 +308,9 @@ exercise.mistake("In eval mode, dropout and batch norm behave differently: leave
 exercise.mistake("Raise a FloatingPointError: look at the loss in each step.", f"{look} → pass")
 exercise.mistake("Infinity isn't finite either.", "if not torch.isfinite(loss): → if torch.isnan(loss):")
 exercise.mistake("NaN isn't finite either.", "if not torch.isfinite(loss): → if torch.isinf(loss):")
-exercise.mistake("The weights have already been updated with that loss's gradient.", f"{look} → pass", f"{update} → {update}\n        {look}")
+exercise.mistake("The weights have already been updated "
+                 "with the gradient of a loss that "
+                 "isn't finite.", f"{look} → pass", f"{update} → {update}\n        {look}")
 exercise.mistake("The message must contain the number "
                  "of the step, as given in `steps`.", 'f"the loss of step {step} is {loss.item()}" → "not finite"')
 exercise.mistake("The message must contain the number "
@@ -318,7 +322,9 @@ exercise.mistake("If a loss isn't finite, your training "
 exercise.mistake("If a loss isn't finite, your code "
                  "silently skips that step: raise an "
                  "error.", 'raise FloatingPointError(f"the loss of step {step} is {loss.item()}") → continue')
-exercise.mistake("A tensor keeps its graph, and the graph keeps its activations: make it a float.", "losses.append(loss.item()) → losses.append(loss)")
+exercise.mistake("A tensor keeps its graph, and the graph "
+                 "keeps its activations: convert each loss "
+                 "to a float.", "losses.append(loss.item()) → losses.append(loss)")
 exercise.mistake("The losses are NumPy floats, not Python floats.", "losses.append(loss.item()) → losses.append(np.float64(loss.item()))")
 exercise.mistake("Your result is the loss after the update.", "losses.append(loss.item()) → losses.append(loss_fn(model(inputs), targets).item())")
 exercise.mistake("Return one loss for each step, not their mean.", "return losses → return sum(losses) / max(len(losses), 1)")

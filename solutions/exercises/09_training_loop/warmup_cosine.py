@@ -66,7 +66,7 @@ exercise.requirement(
     visible=[given(0, 0, 10, 2.0, 1.0), given(5, 0, 10, 2.0, 1.0)],
     edges={"one step in all": given(0, 0, 1, 0.8, 0.1), "and that is over": given(1, 0, 1, 0.8, 0.1)},
     domain=st.builds(lambda steps, peak: given(0, 0, steps, peak, peak / 10), st.integers(1, 60), peaks),
-    hint="Without a warm-up the first step has the learning rate peak.",
+    hint="Without a warm-up, the learning rate of the first step is peak.",
 )
 
 rise = "return peak * (step + 1) / warmup"
@@ -77,8 +77,9 @@ exercise.mistake("In your code, step 0 has a learning rate "
                  "`warmup` equal parts of peak.", "peak * (step + 1) / warmup → peak * step / warmup")
 exercise.mistake("The warm-up reaches peak in its last step, which is number warmup - 1.", "peak * (step + 1) / warmup → peak * (step + 1) / (warmup + 1)")
 exercise.mistake("The warm-up begins at peak / warmup, and not at floor.", f"{rise} → return floor + (peak - floor) * (step + 1) / warmup")
-exercise.mistake("In the warm-up the learning rate rises.", f"{rise} → return peak")
-exercise.mistake("In the warm-up the learning rate rises by equal amounts.", f"{rise} → return peak * ((step + 1) / warmup) ** 2")
+exercise.mistake("In the warm-up the learning rate should rise.", f"{rise} → return peak")
+exercise.mistake("In the warm-up the learning rate should "
+                 "rise by equal amounts.", f"{rise} → return peak * ((step + 1) / warmup) ** 2")
 exercise.mistake("The learning rate goes down to floor, "
                  "not to 0.", f"{fall} → peak * (1 + math.cos(math.pi * progress)) / 2")
 exercise.mistake("The cosine goes from peak down to floor; your code adds floor to all of it.", "(peak - floor) * (1 + → peak * (1 +")
@@ -90,7 +91,7 @@ exercise.mistake("A quarter of a period doesn't reach floor: p = 1 is half a tur
 exercise.mistake("Angles are in radians here: half a turn is π.", "math.cos(math.pi * progress) → math.cos(180 * progress)")
 exercise.mistake("The cosine begins where the warm-up ends, not in step 0.", f"{least} → min(step / steps, 1.0)")
 exercise.mistake("For p, divide by the number of steps after the "
-                 "warm-up, not by the number of all steps.", f"{least} → min((step - warmup) / steps, 1.0)")
+                 "warm-up, not by the total number of steps.", f"{least} → min((step - warmup) / steps, 1.0)")
 exercise.mistake("p is 1 in step number `steps`, not in the one before.", f"{least} → min((step - warmup) / max(steps - 1 - warmup, 1), 1.0)")
 exercise.mistake("p is 0 in the first step after the warm-up.", f"{least} → min((step + 1 - warmup) / (steps - warmup), 1.0)")
 exercise.mistake("// rounds p down to 0.", f"{least} → min((step - warmup) // (steps - warmup), 1.0)")

@@ -150,7 +150,7 @@ exercise.requirement(
     domain=texts(),
 )
 exercise.requirement(
-    "an id that the vocabulary doesn't have, or a negative one, raises a ValueError",
+    "an id that's negative or not in the vocabulary raises a ValueError",
     points=0.25,
     probe=checked,
     parts=["error"],
@@ -181,8 +181,8 @@ exercise.requirement(
     probe=after_refusal,
     visible=[
         given([3, 300], 300, says=f"the folder after {says.format([3, 300], 300)}"),
-        given([3, -1], 300, [1, 2], says=f"the folder, with a file of the ids [1, 2] at path, after {says.format([3, -1], 300)}"),
-        given([3, 4], 300, [1, 2], says=f"the same, after {says.format([3, 4], 300)}"),
+        given([3, -1], 300, [1, 2], says=f"the folder after {says.format([3, -1], 300)}, if path already held a file with the ids [1, 2]"),
+        given([3, 4], 300, [1, 2], says=f"the folder after {says.format([3, 4], 300)}, if path already held a file with the ids [1, 2]"),
     ],
     edges={
         "the last of many": given([*range(50), 50], 50, [1]),
@@ -230,7 +230,7 @@ exercise.requirement(
         given([7, 0], "<u2", 70_000, says=opens.format(70_000, [7, 0], "uint16")),
         given([7, 0], "|u1", 301, says=opens.format(301, [7, 0], "uint8")),
         given([7, 0], "<i2", 301, says=opens.format(301, [7, 0], "int16, signed")),
-        given([7, 0], ">u2", 301, says=opens.format(301, [7, 0], "uint16 with its bytes in the other order")),
+        given([7, 0], ">u2", 301, says=opens.format(301, [7, 0], "uint16 in the opposite byte order")),
         given([7, 0], "<u2", 301, says=opens.format(301, [7, 0], "uint16")),
     ],
     edges={
@@ -253,7 +253,9 @@ exercise.requirement(
 dtype = "dtype=np.min_scalar_type(vocab_size - 1)"
 save = f"np.save(path, np.array(tokens, {dtype}))"
 look = "if min(tokens) < 0 or max(tokens) >= vocab_size:"
-exercise.mistake("The dtype is int64, NumPy's default: up to eight times the bytes.", f"np.array(tokens, {dtype}) → np.array(tokens)")
+exercise.mistake("The dtype is int64, NumPy's default, which "
+                 "takes up to eight times as many bytes as you "
+                 "need.", f"np.array(tokens, {dtype}) → np.array(tokens)")
 exercise.mistake("The dtype depends on the vocabulary's largest id, not on the ids that happen to occur.",
                  f"{dtype} → dtype=np.min_scalar_type(max(tokens))")  # fmt: skip
 exercise.mistake("A vocabulary of 256 has the ids 0 to 255, and those fit into a byte.", f"{dtype} → dtype=np.min_scalar_type(vocab_size)",
@@ -281,12 +283,17 @@ exercise.mistake("Your code reads the whole file into memory: "
                  "memory-map it instead.", 'np.load(path, mmap_mode="r") → np.load(path)')
 exercise.mistake("The array can be written to: map the file read-only.", 'mmap_mode="r") → mmap_mode="r+")')
 exercise.mistake("The array can be written to: map the file read-only.", 'mmap_mode="r") → mmap_mode="c")')
-exercise.mistake("No error was raised for a file of a different dtype.", "if tokens.dtype != wanted: → if False:")
+exercise.mistake("No error was raised for a file whose dtype isn't the "
+                 "one that vocab_size requires.", "if tokens.dtype != wanted: → if False:")
 exercise.mistake("Two dtypes can have the same size and still differ.", "tokens.dtype != wanted → tokens.itemsize != wanted.itemsize")
 exercise.mistake("The name of a dtype leaves out the byte order.", "tokens.dtype != wanted → tokens.dtype.name != wanted.name")
-exercise.mistake("A dtype that is too small is also a different dtype.", "tokens.dtype != wanted → tokens.itemsize > wanted.itemsize")
-exercise.mistake("A signed dtype is a different dtype.", "tokens.dtype != wanted → tokens.dtype.str.replace(\"i\", \"u\") != wanted.str")
-exercise.mistake("For a different dtype, raise a ValueError.", 'raise ValueError(f"{path} holds {tokens.dtype}; wanted {wanted}") → raise TypeError("another dtype")')
+exercise.mistake("A dtype that is too small isn't the "
+                 "one that vocab_size requires, either.", "tokens.dtype != wanted → tokens.itemsize > wanted.itemsize")
+exercise.mistake("A signed dtype is never the one that "
+                 "vocab_size requires.", "tokens.dtype != wanted → tokens.dtype.str.replace(\"i\", \"u\") != wanted.str")
+exercise.mistake("If the file's dtype isn't the one "
+                 "that vocab_size requires, raise a "
+                 "ValueError.", 'raise ValueError(f"{path} holds {tokens.dtype}; wanted {wanted}") → raise TypeError("another dtype")')
 
 # %% mistake: maps the header as if it were tokens
 # says: A .npy file begins with a header; np.memmap takes it for tokens.

@@ -182,7 +182,7 @@ exercise.requirement(
     visible=[
         given(4.0, 9, [([4.0, 8.0], [4.0, 4.0]), ([4.0, 4.0], [4.0, math.inf]), ([math.inf, math.inf], [1.0, 1.0])],
               says="three steps; in the second, one gradient of the second group is infinite; in the third, all "
-                   "gradients of the first group are"),
+                   "gradients of the first group are infinite"),
         given(2.0, 9, [([1.0, math.nan], [1.0, 1.0]), (None, [2.0, 4.0])],
               says="two steps; in the first a gradient is NaN, in the second a parameter has no gradient"),
     ],
@@ -270,7 +270,7 @@ exercise.mistake("A parameter without a gradient has to stay without one: don't 
 exercise.mistake("After a good step, leave the true gradient in .grad: don't clear it.",
                  "optimizer.step() → optimizer.step(); optimizer.zero_grad()")  # fmt: skip
 exercise.mistake("Go through all groups, not only the first.", "optimizer.param_groups → optimizer.param_groups[:1]")
-exercise.mistake("In your code only the last gradient decides; skip the step if any of them isn't finite.",
+exercise.mistake("In your code only the last gradient decides; skip the step if any gradient isn't finite.",
                  "finite = finite and bool → finite = bool")  # fmt: skip
 exercise.mistake("Your code accepts a gradient if some of its elements are finite; all of them have to be.", ".isfinite().all() → .isfinite().any()")
 exercise.mistake("Your optimizer steps although a gradient is infinite or NaN: skip that step.", "if not finite → if False")

@@ -127,7 +127,7 @@ def shown(*cases):
 
 
 exercise.requirement(
-    "the output and the gradient of x are those of block(x); the block keeps its mode",
+    "the output, and the gradient that x gets, are those of block(x); the block keeps its mode",
     points=0.75,
     probe=run,
     tolerance=1e-5,
@@ -188,7 +188,7 @@ exercise.mistake(
     all_of_them.replace("PARAMETERS", "[p for p in ctx.block.parameters() if p.requires_grad]") + "g", slope,
 )  # fmt: skip
 exercise.mistake(
-    "Frozen parameters require no gradient, and autograd refuses to give one.",
+    "Frozen parameters require no gradient, and autograd raises an error if you ask for one.",
     all_of_them.replace("PARAMETERS", "list(ctx.block.parameters())")
     + "p.grad if g is None else g if p.grad is None else p.grad + g", slope,
 )  # fmt: skip
@@ -206,7 +206,7 @@ exercise.mistake(
     "return block(x) → \n        with torch.enable_grad(): ctx.output = block(ctx.x)\n        return "
     "ctx.output.detach().clone()",
 )  # fmt: skip
-exercise.mistake("backward runs without recording: turn gradients on for the second run.",
+exercise.mistake("backward runs without recording: turn gradient recording on for the second run.",
                  "with torch.enable_grad(): → if True:")  # fmt: skip
 exercise.mistake("x is still attached to the graph that produced it, so that graph gets the gradient twice: detach x.",
                  "x = x.detach().requires_grad_() → x.retain_grad()")  # fmt: skip

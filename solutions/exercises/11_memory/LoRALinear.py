@@ -234,13 +234,13 @@ exercise.mistake("Freeze the base: its parameters require no gradient.", "p.requ
 exercise.mistake("The bias belongs to the base, too, and is frozen with it.",
                  "for p in base.parameters() → for p in [base.weight]")  # fmt: skip
 exercise.mistake(
-    "A new layer computes what the base does: up starts with zeros, so that up @ down is zero.",
+    "A new layer should compute what the base does: up starts with zeros, so that up @ down is zero.",
     "weight.new_zeros(weight.shape[0], rank) → torch.randn(weight.shape[0], rank, dtype=weight.dtype, "
     "device=weight.device)",
 )  # fmt: skip
 exercise.mistake("If down is zero as well, the gradients of both are always zero: begin with random numbers.",
                  "torch.randn_like( → torch.zeros_like(")  # fmt: skip
-exercise.mistake("down starts with normally distributed numbers divided by √in.", "/ weight.shape[1] ** 0.5 → ")
+exercise.mistake("down should start with normally distributed numbers divided by √in.", "/ weight.shape[1] ** 0.5 → ")
 exercise.mistake("Your standard deviation is 1/in; it should be 1/√in.", "/ weight.shape[1] ** 0.5 → / weight.shape[1]")
 exercise.mistake(
     "Divide by the square root of in, the size of x, not of out.",
@@ -252,12 +252,12 @@ exercise.mistake(
     "torch.randn_like(weight[:1].expand(rank, -1)) → (2 * torch.rand_like(weight[:1].expand(rank, -1)) - 1) * 3**0.5",
 )  # fmt: skip
 exercise.mistake(
-    "Each layer begins with different random numbers: don't seed.",
+    "Each layer should begin with different random numbers: don't set a seed.",
     "self.base, self.scale = base, alpha / rank → self.base, self.scale = base, alpha / rank; torch.manual_seed(0)",
 )  # fmt: skip
 factor = "Multiply the update by alpha / rank."
 exercise.mistake(factor, "base, alpha / rank → base, 1.0")
-exercise.mistake("alpha is divided by the rank.", "base, alpha / rank → base, alpha")
+exercise.mistake("alpha has to be divided by the rank.", "base, alpha / rank → base, alpha")
 exercise.mistake("alpha / rank needn't be an integer.", "base, alpha / rank → base, alpha // rank")
 exercise.mistake("The factor is alpha / rank, not its inverse.", "base, alpha / rank → base, rank / alpha")
 exercise.mistake(factor, "+ self.scale * (x @ → + (x @")
@@ -273,9 +273,9 @@ exercise.mistake(
     "self.base(x) + self.scale * (x @ self.down.T @ self.up.T) → self.scale * (self.base(x) + x @ self.down.T @ "
     "self.up.T)",
 )  # fmt: skip
-exercise.mistake("merged() returns the whole weight: the base's plus the update.", "self.base.weight + → ")
+exercise.mistake("merged() should return the whole weight: the base's plus the update.", "self.base.weight + → ")
 exercise.mistake(
-    "merged() returns a new tensor and leaves the base's weight as it is.",
+    "merged() should return a new tensor and leave the base's weight as it is.",
     "return self.base.weight + → self.base.weight += ",
     "(self.up @ self.down) → (self.up @ self.down); return self.base.weight",
 )  # fmt: skip
@@ -296,14 +296,14 @@ exercise.mistake(
     "self.base(x) → self.base(x).detach()",
 )  # fmt: skip
 exercise.mistake(
-    "down and up have the dtype of the base's weight.",
+    "down and up should have the dtype of the base's weight.",
     "torch.randn_like(weight[:1].expand(rank, -1)) → torch.randn(rank, weight.shape[1], device=weight.device)",
     "weight.new_zeros(weight.shape[0], rank) → torch.zeros(weight.shape[0], rank, device=weight.device)",
     "(x @ self.down.T @ self.up.T) → (x @ self.down.T.to(x.dtype) @ self.up.T.to(x.dtype))",
     "(self.up @ self.down) → (self.up @ self.down).to(self.base.weight.dtype)",
 )  # fmt: skip
 exercise.mistake(
-    "down and up are on the base's device.",
+    "down and up should be on the base's device.",
     "torch.randn_like(weight[:1].expand(rank, -1)) → torch.randn(rank, weight.shape[1], dtype=weight.dtype)",
     "weight.new_zeros(weight.shape[0], rank) → torch.zeros(weight.shape[0], rank, dtype=weight.dtype)",
 )  # fmt: skip
@@ -312,7 +312,7 @@ exercise.mistake("In your code, the base's parameters aren't among the layer's, 
                  "self.base(x) → self.bases[0](x)", "self.base.weight + → self.bases[0].weight +")  # fmt: skip
 
 # %% mistake: shapes as one multiplies from the right
-# says: down is [rank, in] and up [out, rank], the order in which nn.Linear keeps its weight.
+# says: down should be [rank, in] and up [out, rank], the order in which nn.Linear keeps its weight.
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha):
         super().__init__()

@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, tensors
 
-exercise = Exercise("For each microbatch: forward, weight the loss by the microbatch's fraction of the rows, backward.")
+exercise = Exercise("For each microbatch, run the forward pass, weight the loss by the microbatch's fraction of "
+                    "the rows, and call backward.")
 
 
 def run(student, weight, x, y, size, kind="squared", frozen=False, before=None, training=True):

@@ -90,17 +90,17 @@ exercise.mistake(
     '"fused": (len(read - made) + 1) → "fused": (len(chain[0][1]) + 1)',
 )  # fmt: skip
 exercise.mistake(
-    "One kernel reads each tensor that comes from outside once, however often it is used.",
+    "The fused kernel reads each tensor that comes from outside only once, however often it's used.",
     "read = {name for _, operands in chain for name in operands} → read = [name for _, operands in chain for name "
     "in operands]",
     "len(read - made) → len([n for n in read if n not in made])",
 )  # fmt: skip
 exercise.mistake("The last result has to be written.", "(len(read - made) + 1) * size → len(read - made) * size")
-inside = "In one kernel a temporary never reaches memory: it's neither written nor read."
+inside = "In the fused kernel, a temporary never reaches memory: it's neither written nor read."
 exercise.mistake(inside, "(len(read - made) + 1) → (len(read - made) + len(made))")
 exercise.mistake(inside, "(len(read - made) + 1) → (len(read) + 1)")
 exercise.mistake("Count what the kernel reads from outside, too, not only what it writes.", "(len(read - made) + 1) → 1")
-elements = "Each of these tensors takes `size` bytes; your result counts tensors."
+elements = "Your result is a number of tensors; each of them takes `size` bytes."
 exercise.mistake(elements, 'eager * size → eager', "(len(read - made) + 1) * size → len(read - made) + 1")
 
 # %% mistake: the two numbers alone

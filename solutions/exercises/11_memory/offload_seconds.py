@@ -39,7 +39,8 @@ exercise.requirement(
     hint="Each pass moves all bytes once. The backward pass does twice as many FLOPs as the forward pass.",
 )
 exercise.requirement(
-    "with overlap, right when the transfer is hidden in both passes, and when the computation is",
+    "with overlap, the result is right if the transfer is hidden in both passes, and if the computation is "
+    "hidden in both",
     points=0.25,
     visible=[
         given(*quick, True),
@@ -64,7 +65,8 @@ exercise.requirement(
         "half-way": given(9_000_000_000, 3e12, 2e9, 1e12, True),
     },
     domain=steps(st.integers(11, 19), True),
-    hint="Take the passes one by one: the slower of the two in each, and then the sum.",
+    hint="Take the passes one by one: in each, take the slower of transfer and computation, and then add up the "
+         "two passes.",
 )
 
 exercise.mistake(

@@ -200,7 +200,7 @@ exercise.requirement(
 
 view = "A view keeps the whole matrix alive. Keep a copy of the slice instead."
 exercise.mistake(
-    f"Both of your slices are views. {view}",
+    "Both of your slices are views, which keep the whole matrices alive. Keep copies of the slices instead.",
     "dim=0)[group.rank].clone() → dim=0)[group.rank]",
     "dim=1)[group.rank].clone() → dim=1)[group.rank]",
 )  # fmt: skip

@@ -107,8 +107,8 @@ exercise.mistake(
 )  # fmt: skip
 kept = "min(stages - stage, microbatches) for stage in range(stages) →"
 exercise.mistake(
-    '"kept" belongs to the first schedule, in which all forward passes come first. Under 1F1B, backward passes start '
-    'earlier.',
+    "Your \"kept\" belongs to the first schedule, in which all forward passes come first. Under 1F1B, backward "
+    "passes start earlier.",
     f"{kept} microbatches for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(

@@ -156,6 +156,7 @@ sizes = st.integers(1, 5)
 exercise.requirement(
     "a new cache has two tensors of the right shape, dtype and device, and a length of 0",
     points=0.25,
+    hint="Which sizes does each of the two tensors have, in which order? Where do its dtype and device come from?",
     probe=makes,
     visible=[
         given(2, 3, 7, 5, torch.float32, "cpu", says="KVCache(2, 3, 7, 5, torch.float32, 'cpu')"),

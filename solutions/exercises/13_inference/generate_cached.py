@@ -86,7 +86,7 @@ def runs(draw, least=0):
     return given(rows, draw(st.integers(least, 8)), draw(st.integers(0, 99)))
 
 
-A_MODEL = "using a small model of our own"
+A_MODEL = "using a small test model"
 rare = {
     "a prompt of one token": given(ids([3]), 4),
     "one token": given(ids([2, 2, 2]), 1),

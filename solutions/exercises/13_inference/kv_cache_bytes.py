@@ -53,7 +53,8 @@ exercise.requirement(
     domain=shapes(any_of("grouped-query", "multi-query")),
 )
 exercise.requirement(
-    "latent: both vectors once per token and layer, however many heads there are",
+    "latent: the latent vector and the one that encodes the position, each once per token and layer, however many heads "
+    "there are",
     points=0.25,
     visible=[shape("latent"), shape("latent", latent=(512, 64), layers=61, heads=128, size=128, batch=1, context=10)],
     edges={"no vector for the position": shape("latent", latent=(8, 0)), **rare("latent")},
@@ -97,7 +98,7 @@ exercise.mistake(
     "sum(latent) → latent[0] + heads * latent[1]",
 )  # fmt: skip
 exercise.mistake(
-    "Count the latent vectors once, not once per head. All heads share them.",
+    "Count the latent vector and the one that encodes the position once, not once per head. All heads share them.",
     "sum(latent) → heads * sum(latent)",
 )  # fmt: skip
 exercise.mistake(

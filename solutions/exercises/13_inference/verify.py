@@ -99,7 +99,7 @@ exercise.requirement(
     hint="Go through the guesses in order. What is p / q for each of them, and when do you stop?",
 )
 exercise.requirement(
-    "if all are kept, the next token has the probabilities in the target's last row",
+    "if all guesses are kept, the next token has the probabilities in the target's last row",
     points=0.25,
     probe=verified,
     rules={"kept": "ignored"},
@@ -118,8 +118,8 @@ exercise.requirement(
     hint="target has one more row than draft. What is it for?",
 )
 exercise.requirement(
-    "otherwise, the next token's probabilities are such that kept guesses and replacements together give each "
-    "token the target's probability",
+    "if a guess isn't kept, the next token's probabilities are such that kept guesses and replacements together "
+    "give each token the target's probability",
     points=0.75,
     probe=verified,
     rules={"kept": "ignored"},
@@ -147,7 +147,7 @@ exercise.requirement(
 MISSING = "missing = (target[i] - draft[i]).clamp(min=0)"
 TEST = "uniforms[i] >= target[i, token] / draft[i, token]"
 exercise.mistake("If a replacement is drawn with the target's own probabilities, tokens that the kept guesses "
-                 "already give often enough come too often.",
+                 "already produce often enough appear too often.",
                  f"{MISSING} → missing = target[i]")  # fmt: skip
 exercise.mistake("Your probabilities don't add up to 1.", "missing / missing.sum() → missing")
 exercise.mistake("A probability can't be negative: where the target has less than the draft, nothing is missing.",
@@ -155,14 +155,14 @@ exercise.mistake("A probability can't be negative: where the target has less tha
 exercise.mistake("Where the target has less than the draft, nothing is missing; your code takes the absolute "
                  "value of the difference.",
                  ".clamp(min=0) → .abs()")  # fmt: skip
-exercise.mistake("Replacements have to make up for tokens that the guesses give too rarely, not for those that "
-                 "they give too often: look at the sign.",
+exercise.mistake("Replacements have to make up for tokens that the guesses produce too rarely, not for those "
+                 "that they produce too often: look at the sign.",
                  "(target[i] - draft[i]) → (draft[i] - target[i])")  # fmt: skip
 exercise.mistake("A division is enough to turn these numbers into probabilities; softmax changes their ratios.",
                  "missing / missing.sum() → missing.softmax(dim=-1)")  # fmt: skip
-exercise.mistake("After all k guesses comes the target's last row; yours is the one before it.",
+exercise.mistake("If all k guesses are kept, return the target's last row; yours is the one before it.",
                  "return len(tokens), target[-1] → return len(tokens), target[-2]")  # fmt: skip
-exercise.mistake("After all k guesses comes the target's last row; your code takes the first.",
+exercise.mistake("If all k guesses are kept, return the target's last row; your code takes the first.",
                  "return len(tokens), target[-1] → return len(tokens), target[0]")  # fmt: skip
 exercise.mistake("target[i] has the probabilities at the position of guess i; your code looks one row further.",
                  f"{TEST} → uniforms[i] >= target[i + 1, token] / draft[i, token]",
@@ -187,7 +187,7 @@ exercise.mistake("The guess is the token in `tokens`, which needn't be the draft
                  f"{TEST} → uniforms[i] >= target[i, draft[i].argmax()] / draft[i].max()")  # fmt: skip
 
 # %% mistake: the rejected token ruled out
-# says: Ruling out the guess isn't enough: other tokens may already come often enough, too, and the rest aren't all short by the same amount.
+# says: Ruling out the guess isn't enough: other tokens may already appear often enough, too, and the rest don't all lack the same amount of probability.
 def verify(draft, target, tokens, uniforms):
     for i, token in enumerate(tokens.tolist()):
         if uniforms[i] >= target[i, token] / draft[i, token]:

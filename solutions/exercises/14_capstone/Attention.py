@@ -140,7 +140,7 @@ exercise.requirement(
     probe=last_token,
     visible=[
         given(*[t.float() for t in small], 2,
-              says="the output for the last of 3 tokens, width 4, 2 heads, with weights of our own"),
+              says="the output for the last of 3 tokens, width 4, 2 heads, with weights set by the test"),
         given(*some(2, 3, 6, torch.float32, seed=3), 3, says="the output for the last of 3 tokens in each of 2 sequences, width 6, 3 heads"),
         given(*some(1, 2, 4, torch.float32, seed=5), 2, says="the output for the last of 2 tokens, width 4, 2 heads"),
     ],
@@ -159,7 +159,8 @@ exercise.requirement(
         "not contiguous": given(some(3, 4, 4)[0].permute(1, 2, 0)[:, :, :2].contiguous().mT, *some(1, 1, 4)[1:], 2),
     },
     domain=calls().map(lambda call: given(*call)),
-    hint="qkv's outputs: which varies slowest, the part (query, key or value), the head or the position within it? In which order does out expect the heads' results?",
+    hint="Along qkv's outputs, what changes most slowly: the part (query, key or value), the head, or the index "
+         "within the head? In which order does out expect the heads' results?",
 )
 exercise.requirement(
     "a token sees itself and the tokens before it, in training and in evaluation",
@@ -239,9 +240,9 @@ exercise.mistake("The scores are scaled twice: PyTorch's attention already scale
                  "(q, k, v, is → (q / q.shape[-1] ** 0.5, k, v, is")  # fmt: skip
 exercise.mistake("Divide the scores by the square root of the head size, not of the full width.",
                  "is_causal=True → is_causal=True, scale=x.shape[-1] ** -0.5")  # fmt: skip
-exercise.mistake("qkv and out have no bias.", "3 * width, bias=False → 3 * width")
-exercise.mistake("out has no bias.", "(width, width, bias=False) → (width, width)")
-exercise.mistake("qkv and out have no bias.", "3 * width, bias=False → 3 * width", "(width, width, bias=False) → (width, width)")
+exercise.mistake("qkv and out must not have a bias.", "3 * width, bias=False → 3 * width")
+exercise.mistake("out must not have a bias.", "(width, width, bias=False) → (width, width)")
+exercise.mistake("qkv and out must not have a bias.", "3 * width, bias=False → 3 * width", "(width, width, bias=False) → (width, width)")
 exercise.mistake(f"Queries and keys are swapped. {order}", "q, k, v = → k, q, v =")
 exercise.mistake(f"Keys and values are swapped. {order}", "q, k, v = → q, v, k =")
 exercise.mistake(f"Queries and values are swapped. {order}", "q, k, v = → v, k, q =")
@@ -262,7 +263,8 @@ exercise.mistake("A T × T mask is kept for the backward pass: use is_causal=Tru
                  f"{CALL} → F.scaled_dot_product_attention(q, k, v, attn_mask=torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).tril())")  # fmt: skip
 exercise.mistake(copied,
                  f"{CALL} → F.scaled_dot_product_attention(q / q.shape[-1] ** 0.5, k, v, is_causal=True, scale=1.0)")  # fmt: skip
-exercise.mistake("With three dimensions the operation isn't fused, and T × T weights are kept.",
+exercise.mistake("If its arguments have three dimensions, the attention operation isn't fused, and T × T weights "
+                 "are kept.",
                  f"{CALL} → F.scaled_dot_product_attention(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1), is_causal=True).unflatten(0, q.shape[:2])")  # fmt: skip
 
 # %% mistake: three layers in place of one

@@ -166,11 +166,13 @@ exercise.requirement(
     probe=scores,
     visible=[
         given(*a_model([[2, 0]], 3, 4, 4, dtype=torch.float32),
-              says="the logits of Transformer(3, 4, 4, blocks) for ids [[2, 0]], with weights and two blocks of our own"),
+              says="the logits of Transformer(3, 4, 4, blocks) for ids [[2, 0]], with weights and two blocks "
+                   "made by the test"),
         given(*a_model([[1], [0]], 3, 1, 4, (), torch.float32),
-              says="the logits of Transformer(3, 1, 4, []) for ids [[1], [0]], with weights of our own"),
+              says="the logits of Transformer(3, 1, 4, []) for ids [[1], [0]], with weights set by the test"),
         given(*a_model([[0, 2]], 3, 3, 3, (1.5,), torch.float32, seed=9),
-              says="the logits of Transformer(3, 3, 3, blocks) for ids [[0, 2]], with weights and a block of our own"),
+              says="the logits of Transformer(3, 3, 3, blocks) for ids [[0, 2]], with weights and a block made "
+                   "by the test"),
     ],
     edges={
         "as many tokens as the context": given(*a_model([[2, 0, 1]], 3, 3, 4)),
@@ -215,7 +217,7 @@ exercise.requirement(
         "wide": given(64, 32, 96, 1),
     },
     domain=st.builds(given, any_of(96, 128), any_of(64, 96), any_of(32, 48, 64), st.integers(0, 2)),
-    hint="Go through all parameters once the blocks are there. Which are matrices?",
+    hint="After you've stored the blocks, go through all parameters. Which are matrices?",
 )
 exercise.requirement(
     "gradients reach every parameter, and the token embedding through both of its uses",
@@ -243,14 +245,15 @@ exercise.mistake("The output layer is the token embedding: it has no matrix of i
                  "self.norm = nn.LayerNorm(width) → self.norm = nn.LayerNorm(width); self.head = nn.Linear(width, vocabulary, bias=False)",
                  "F.linear(self.norm(self.blocks(x)), self.tokens.weight) → self.head(self.norm(self.blocks(x)))")  # fmt: skip
 exercise.mistake("The positional embedding is missing: each position has a vector of its own.", "+ self.places.weight[: ids.shape[1]] →")
-exercise.mistake("Positions begin at 0: the first t rows of the table.", "weight[: ids.shape[1]] → weight[-ids.shape[1] :]")
+exercise.mistake("Positions begin at 0: use the first t rows "
+                 "of the table.", "weight[: ids.shape[1]] → weight[-ids.shape[1] :]")
 exercise.mistake("Positions are looked up by position, not by token.", "self.places.weight[: ids.shape[1]] → self.places(ids % self.places.num_embeddings)")
 exercise.mistake("Add the two vectors: the token's and that of its position.", "self.tokens(ids) + → self.tokens(ids) *")
-exercise.mistake("Nothing else is trained: the logits are the products as they are.",
+exercise.mistake("Don't add any other parameters: the logits are the dot products as they are.",
                  "self.norm = nn.LayerNorm(width) → self.norm = nn.LayerNorm(width); self.gain = nn.Parameter(torch.ones(1))",
                  "self.tokens.weight) → self.tokens.weight) * self.gain")  # fmt: skip
 exercise.mistake("The last norm is missing.", "self.norm(self.blocks(x)) → self.blocks(x)")
-exercise.mistake("The norm comes after the blocks.", "self.norm(self.blocks(x)) → self.blocks(self.norm(x))")
+exercise.mistake("The norm should come after the blocks.", "self.norm(self.blocks(x)) → self.blocks(self.norm(x))")
 exercise.mistake("The blocks are missing: x goes through each of them.", "self.norm(self.blocks(x)) → self.norm(x)")
 exercise.mistake("Only the first block is used.", "self.norm(self.blocks(x)) → self.norm(self.blocks[:1](x))")
 exercise.mistake("Every block gets the embeddings: each should get the output of the one before it.",
@@ -266,7 +269,7 @@ exercise.mistake("Your code leaves the blocks' matrices as nn.Linear initialized
 exercise.mistake("Your code leaves the tables as nn.Embedding initialized them, with a std of 1: draw them again, too.",
                  "for p in self.parameters() → for p in self.blocks.parameters()")  # fmt: skip
 exercise.mistake("0.02 is the standard deviation, not the variance.", "std=0.02 → std=0.02**0.5")
-exercise.mistake("0.02 is the standard deviation: it isn't squared.", "std=0.02 → std=0.02**2")
+exercise.mistake("0.02 is the standard deviation: don't square it.", "std=0.02 → std=0.02**2")
 exercise.mistake("0.02 is the standard deviation, and the mean is 0.", "(p, std=0.02) → (p, 0.02)")
 exercise.mistake("Draw from a normal distribution, not a uniform one.", "nn.init.normal_(p, std=0.02) → nn.init.uniform_(p, -0.02 * 3**0.5, 0.02 * 3**0.5)")
 exercise.mistake("Draw from a normal distribution, not a uniform one.", "nn.init.normal_(p, std=0.02) → nn.init.uniform_(p, -0.02, 0.02)")

@@ -142,27 +142,29 @@ exercise.mistake("A tolerance is a fraction of the planned number, not of the me
                  "tolerances[name] * plan → tolerances[name] * measured[name]")  # fmt: skip
 exercise.mistake("The value is a fraction of the planned number, not of the measured one.",
                  "difference / plan → difference / measured[name] if measured[name] else -math.inf")  # fmt: skip
-exercise.mistake("Both fractions are of the planned number, not of the measured one.",
+exercise.mistake("Both the tolerance and the value are fractions of the planned number, not of the measured one.",
                  "tolerances[name] * plan → tolerances[name] * measured[name]",
                  "difference / plan → difference / measured[name] if measured[name] else -math.inf")  # fmt: skip
-exercise.mistake("Both fractions are of the planned number, not of the measured one.",
+exercise.mistake("Both the tolerance and the value are fractions of the planned number, not of the measured one.",
                  f"{OFF} → abs(1 - plan / measured[name]) > tolerances[name]", "difference / plan → 1 - plan / measured[name]")  # fmt: skip
 exercise.mistake("Keep the sign: less than planned is negative.", "difference / plan → abs(difference) / plan")
 exercise.mistake("The sign is reversed: less than planned is negative.", "difference / plan → -difference / plan")
 exercise.mistake("The value is a fraction: divide by the planned number.", "difference / plan → difference")
 exercise.mistake("You returned measured ÷ planned; return the relative difference, 0 if all is as planned.", "difference / plan → measured[name] / plan")
-exercise.mistake("A fraction, not percent: 0.02 stands for 2%.", "difference / plan → 100 * difference / plan")
+exercise.mistake("Return a fraction, not a percentage: 0.02 "
+                 "stands for 2%.", "difference / plan → 100 * difference / plan")
 exercise.mistake("The value is the relative difference, not the measured number.",
                  "difference / plan → measured[name]")  # fmt: skip
 exercise.mistake("A number is off if it differs by *more* than its tolerance; exactly at the limit, it isn't.",
                  f"{OFF} → not abs(difference) < tolerances[name] * plan")  # fmt: skip
 exercise.mistake("Return only the numbers that are off by more than their tolerance.", f"{OFF} → True")
 exercise.mistake("A tolerance is a fraction of the plan: compare like with like.", "tolerances[name] * plan → tolerances[name]")
-exercise.mistake("Rounding decides here: 110 / 100 - 1 is a little more than 0.1.",
+exercise.mistake("A rounding error changes your answer: 110 / 100 - 1 is a little more than 0.1.",
                  f"{OFF} → not abs(measured[name] / plan - 1) <= tolerances[name]")  # fmt: skip
-exercise.mistake("Rounding decides here, and NaN isn't found: <, > and == with it are always False.",
+exercise.mistake("A rounding error changes your answer, and your code misses NaN: comparing it with <, > or == "
+                 "always gives False.",
                  f"{OFF} → abs(measured[name] / plan - 1) > tolerances[name]")  # fmt: skip
-exercise.mistake("NaN is off as well, and <, > and == with it are always False.",
+exercise.mistake("NaN is off as well, but comparing it with <, > or == always gives False.",
                  f"{OFF} → abs(difference) > tolerances[name] * plan")  # fmt: skip
 
 # %% mistake: a list

@@ -128,7 +128,7 @@ def runs(draw, least=0):
                  "float64", "cpu", draw(st.integers(0, 99)))  # fmt: skip
 
 
-A_MODEL = "using a small model of our own (pick takes the largest logit)"
+A_MODEL = "using a small test model (pick takes the largest logit)"
 rare = {
     "a prompt of one token": given(ids([3]), 4, 2, 3, 2),
     "one token": given(ids([2, 2, 2, 2]), 1, 2, 3, 2),
@@ -149,7 +149,7 @@ exercise.requirement(
     visible=[
         given(ids([1, 4, 2]), 3, 2, 2, 2, says=f"[[1, 4, 2]] continued by 3 tokens, {A_MODEL}, with 2 layers and 2 heads"),
         given(ids([1, 4], [0, 6]), 2, 3, 2, 1, says=f"[[1, 4], [0, 6]] continued by 2 tokens, {A_MODEL}, with one layer and 3 heads"),
-        given(ids([5, 3]), 0, 2, 2, 1, says=f"[[5, 3]] continued by no token, {A_MODEL}"),
+        given(ids([5, 3]), 0, 2, 2, 1, says=f"[[5, 3]] continued by 0 tokens, {A_MODEL}"),
         given(ids([5], [3]), 2, 2, 2, 1, 24, "bfloat16", "meta", says="[[5], [3]] continued by 2 tokens, using a bfloat16 model on the meta device"),
         given(ids([2, 6]), 2, 2, 2, 1, again=True, says=f"[[2, 6]] continued by 2 tokens for the second time, {A_MODEL}"),
     ],
@@ -189,7 +189,7 @@ exercise.requirement(
     ],
     edges=rare | {"a caller without gradients": given(ids([3], [1]), 3, 2, 3, 2, recording=False)},
     domain=runs(),
-    hint="torch.no_grad() is for this.",
+    hint="That's what torch.no_grad() is for.",
 )
 
 PASS = "for _ in range(count):"
@@ -216,14 +216,16 @@ exercise.mistake("The last new token is processed as well, although its logits a
                  "new = pick → if step == count:\n                break\n            new = pick")  # fmt: skip
 exercise.mistake("The logits at the last position say what comes next, not those at the first.", "x[:, -1] → x[:, 0]")
 exercise.mistake("The last norm is missing.", f"{LAST} → x[:, -1]")
-exercise.mistake("Attention reads the normalized stream.", "qkv(block.norm_1(x)) → qkv(x)")
-exercise.mistake("The feed-forward block reads the normalized stream.", "up(block.norm_2(x)) → up(x)")
-exercise.mistake("Attention's output is added to the stream and doesn't replace it.", "x = x + block.attention.out → x = block.attention.out")
-exercise.mistake("The output of the feed-forward block is added to the stream and doesn't replace it.", "x = x + block.down → x = block.down")
-exercise.mistake("The second norm reads the stream after attention was added.",
+exercise.mistake("Attention should read the normalized stream.", "qkv(block.norm_1(x)) → qkv(x)")
+exercise.mistake("The feed-forward block should read the normalized stream.", "up(block.norm_2(x)) → up(x)")
+exercise.mistake("Attention's output should be added to "
+                 "the stream, not replace it.", "x = x + block.attention.out → x = block.attention.out")
+exercise.mistake("The output of the feed-forward block should be added to "
+                 "the stream, not replace it.", "x = x + block.down → x = block.down")
+exercise.mistake("The second norm should read the stream after attention's output has been added.",
                  "x = x + block.attention.out(gathered) → before = x; x = x + block.attention.out(gathered)", "norm_2(x) → norm_2(before)")  # fmt: skip
 exercise.mistake("The GELU between up and down is missing.", "F.gelu(block.up(block.norm_2(x))) → block.up(block.norm_2(x))")
-exercise.mistake("The nonlinearity is a GELU.", "F.gelu → F.relu")
+exercise.mistake("The nonlinearity should be a GELU.", "F.gelu → F.relu")
 exercise.mistake("This is the tanh approximation of GELU; the model was trained with the exact one.",
                  "F.gelu(block.up(block.norm_2(x))) → F.gelu(block.up(block.norm_2(x)), approximate='tanh')")  # fmt: skip
 exercise.mistake("The product with attention.out is missing.", "block.attention.out(gathered) → gathered")
@@ -231,19 +233,20 @@ exercise.mistake("The outputs of qkv are first all queries, then all keys, then 
                  "values.", "(three h e) → (h three e)")
 exercise.mistake("A head's numbers are consecutive.", "(three h e) → (three e h)")
 exercise.mistake("When you merge the heads, keep each head's numbers consecutive.", '"b h t e -> b t (h e)" → "b h t e -> b t (e h)"')
-exercise.mistake("pick gets a row of logits for each row of ids: those at its last position.",
+exercise.mistake("pick should get one row of logits for each row of ids: those at its last position.",
                  f"{NEW} → pick(F.linear(model.norm(x), table)[:, -1:])[:, -1:]")  # fmt: skip
 exercise.mistake("Return the old ids as well, before the new ones.", "    return ids → return ids[:, ids.shape[1] - count :]")
-exercise.mistake("The new id comes after the others.", "torch.cat([ids, new], dim=1) → torch.cat([new, ids], dim=1)")
+exercise.mistake("Put the new id after the others.", "torch.cat([ids, new], dim=1) → torch.cat([new, ids], dim=1)")
 exercise.mistake("Every row has its own next token.", f"{NEW} → {NEW}[:1].expand(len(ids), 1)")
 exercise.mistake("Your result has one token too many.", "range(count) → range(count + 1)", "places.weight → places.weight.repeat(2, 1)",
                  "ids.shape[1] + count → ids.shape[1] + count + 1")  # fmt: skip
 exercise.mistake("Your code stops one token early.", "range(count) → range(count - 1)")
 exercise.mistake("Everything is recorded for a backward pass, in every call: memory fills up.", "with torch.no_grad(): → if True:",
                  "[:, :, start:end] = k → [:, :, start:end] = k.detach()", "[:, :, start:end] = v → [:, :, start:end] = v.detach()")  # fmt: skip
-exercise.mistake("Gradients stay switched off after your function has returned.", "with torch.no_grad(): → torch.set_grad_enabled(False)\n    if True:")
+exercise.mistake("Gradient recording stays off after "
+                 "your function has returned.", "with torch.no_grad(): → torch.set_grad_enabled(False)\n    if True:")
 exercise.mistake("If the caller had switched recording off, it's on afterward: leave it as it was.", "    return ids → torch.set_grad_enabled(True)\n    return ids")
-exercise.mistake("Don't change the ids that you were given: they have grown in place.",
+exercise.mistake("Don't change the ids that you were given: your code extends them in place.",
                  "new, start = ids, 0 → new, start, old = ids.clone(), 0, ids",
                  "    return ids → return old.resize_(ids.shape).copy_(ids)")  # fmt: skip
 exercise.mistake("The cache has to be in the dtype of the model, and on its device.", "table.dtype, table.device → torch.float64, torch.device('cpu')")

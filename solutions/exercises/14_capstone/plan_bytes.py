@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("Row by row: how many numbers, how many bytes each, and is the row there once or in each layer?")
+exercise = Exercise("Row by row: how many numbers, how many bytes each, and does the row count once or in each layer?")
 
 THREE = ("parameters", "gradients", "optimizer state")
 
@@ -66,7 +66,7 @@ exercise.requirement(
     edges=edges(True),
     domain=plans(st.just(True)),
     rules=dict.fromkeys(THREE, "ignored"),
-    hint="Which format does each row have under autocast? The last row exists only there.",
+    hint="Which format does each row have under autocast? The last row of the second table exists only under autocast.",
 )
 
 ACTIVATIONS = "layers * layer + once + copies"

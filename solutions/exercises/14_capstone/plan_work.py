@@ -37,7 +37,8 @@ exercise.requirement(
     edges=edges,
     domain=sizes,
     rules={"parameters": "ignored"},
-    hint="Which rows take part in a matrix product? And what does attention cost in each layer, backward pass included?",
+    hint="Which rows of the table take part in a matrix product? And what does attention cost in each layer, "
+         "backward pass included?",
 )
 
 PARAMETERS = '"parameters": matrices + table + context * width + norms'
@@ -54,25 +55,27 @@ exercise.mistake("The LayerNorm at the end is missing.", "2 * layers + 1 → 2 *
 exercise.mistake("The LayerNorms of the layers are missing: each layer has two.", "(2 * layers + 1) → 1")
 exercise.mistake("Each layer has two LayerNorms.", "2 * layers + 1 → layers + 1")
 exercise.mistake("A LayerNorm has two vectors, a scale and a shift.", "+ 1) * 2 * width → + 1) * width")
-exercise.mistake("The norms are in every layer: they count once for each.", "(2 * layers + 1) → 3")
+exercise.mistake("The norms are in every layer: they count once for each layer.", "(2 * layers + 1) → 3")
 exercise.mistake("None of the matrices has a bias here.", "+ norms → + norms + 9 * layers * width")
 exercise.mistake("The matrices of a layer count once for each layer.", f"{both} 12 * width**2")
 exercise.mistake("The feed-forward part has two matrices, up and down.", f"{both} layers * 8 * width**2")
 exercise.mistake("The feed-forward part has two matrices, up and down.", f"{PARAMETERS} → {PARAMETERS} - layers * 4 * width**2")
-exercise.mistake("qkv makes queries, keys and values: it is three times as wide.",
+exercise.mistake("qkv makes queries, keys and values: its output is three times as wide as its input.",
                  f"{PARAMETERS} → {PARAMETERS} - layers * 2 * width**2")  # fmt: skip
-exercise.mistake("qkv makes queries, keys and values: it is three times as wide.", f"{both} layers * 10 * width**2")
+exercise.mistake("qkv makes queries, keys and values: its output is three "
+                 "times as wide as its input.", f"{both} layers * 10 * width**2")
 exercise.mistake("The matrix `out` is missing: each layer has one.", f"{both} layers * 11 * width**2")
 exercise.mistake("One dimension of up and of down is four times as large: 4d, not d.", f"{both} layers * 6 * width**2")
-exercise.mistake("Attention multiplies too, though it has no weights: its FLOPs are missing.",
+exercise.mistake("Attention multiplies queries by keys, and attention weights by values: these FLOPs are missing.",
                  f"{FLOPS} → 6 * (matrices + table)")  # fmt: skip
 exercise.mistake("6 FLOPs for every parameter is only a rule of thumb. The positional embedding and the norms take part in no matrix product, "
                  "and attention is missing.",
                  f"{FLOPS} → 6 * (matrices + table + context * width + norms)")  # fmt: skip
-exercise.mistake("Only weights in matrix products count: the positional embedding is only looked up, and norms are elementwise.",
+exercise.mistake("Only weights in matrix products count: the positional embedding is only looked up, and norms "
+                 "aren't matrix products.",
                  f"{FLOPS} → {FLOPS} + 6 * (context * width + norms)")  # fmt: skip
 exercise.mistake("The positional embedding is only looked up: it takes part in no matrix product.", f"{FLOPS} → {FLOPS} + 6 * context * width")
-exercise.mistake("Norms are elementwise, and aren't counted.", f"{FLOPS} → {FLOPS} + 6 * norms")
+exercise.mistake("Norms aren't matrix products, so they aren't counted.", f"{FLOPS} → {FLOPS} + 6 * norms")
 exercise.mistake("The token embedding takes part in a product as well: it's the output layer.",
                  "6 * (matrices + table) → 6 * matrices")  # fmt: skip
 exercise.mistake("The token embedding takes part in one product, at the output; at the input it's only looked up.",
@@ -82,7 +85,7 @@ exercise.mistake("Your result is attention's backward pass alone: add its forwar
                  "12 * layers * width → 8 * layers * width")  # fmt: skip
 exercise.mistake("Attention multiplies twice: queries by keys, and attention weights by values.",
                  "12 * layers * width → 6 * layers * width")  # fmt: skip
-exercise.mistake("By convention the half that the mask hides is counted in full.",
+exercise.mistake("By convention, the half of the scores that the mask hides is counted, too.",
                  "12 * layers * width * context → 6 * layers * width * (context + 1)")  # fmt: skip
 exercise.mistake("Every layer has attention.", "12 * layers * width → 12 * width")
 exercise.mistake("Your result is attention's FLOPs for all tokens of a sequence; the exercise asks for one token.",
