@@ -388,7 +388,9 @@ reconcile(
 print(f"on {tokens / 1e9:.0f} billion tokens")
 
 assert round(parameters / 1e9, 1) == 5.6 and round(tokens / 1e9) == 113
-assert math.isclose(training_days(parameters, tokens, 8, h100, 0.4), 14)  # back to the two weeks
+assert math.isclose(
+    training_days(parameters, tokens, 8, h100, 0.4), 14
+)  # back to the two weeks
 
 four_times, _ = compute_optimal(4 * affordable)
 assert math.isclose(four_times, 2 * parameters)
@@ -812,7 +814,9 @@ Which one is the limit for the 70-billion-parameter model of the first question?
 """
 
 # %%
-to_hold = cards_needed(70e9, 1, 180, h100, 0.4, 80, 16)  # one token: almost no work, so memory decides
+to_hold = cards_needed(
+    70e9, 1, 180, h100, 0.4, 80, 16
+)  # one token: almost no work, so memory decides
 in_time = cards_needed(70e9, 15e12, 180, h100, 0.4, 80, 16)
 print(f"to hold it: {to_hold} cards; to be done in 180 days: {in_time:,}")
 

@@ -437,7 +437,9 @@ NaN. So when the loss of a `float16` run turns into NaN, look for a number that 
 
 # %%
 scores = torch.tensor([70_000.0, 1.0], dtype=torch.float16)
-shifted = scores - scores.max()  # subtract the largest, as programs usually do before they take exponentials
+shifted = (
+    scores - scores.max()
+)  # subtract the largest, as programs usually do before they take exponentials
 print(shifted)
 assert shifted.isnan().tolist() == [True, False]  # inf - inf
 assert shifted.sum().isnan()
@@ -645,7 +647,9 @@ print(
 assert total == 256
 assert gap(256.0, torch.bfloat16) == 2  # 257 lies halfway between 256 and 258 …
 assert torch.tensor(257.0).bfloat16() == 256  # … and rounds down
-assert torch.ones(1000, dtype=torch.bfloat16).sum() == 1000  # sum() keeps its running sum in float32
+assert (
+    torch.ones(1000, dtype=torch.bfloat16).sum() == 1000
+)  # sum() keeps its running sum in float32
 
 # %% [markdown]
 r"""
@@ -1052,9 +1056,7 @@ numbers = {
     )
     for name in ("float8_e5m2", "float8_e4m3fn")
 }
-title = (
-    "E5M2 has one more exponent bit and one fewer mantissa bit: half as dense, twice as many doublings"
-)
+title = "E5M2 has one more exponent bit and one fewer mantissa bit: half as dense, twice as many doublings"
 plots.show(
     plots.number_lines(numbers, title=title),
     alt="Every number of E4M3 and E5M2 as a tick. Near zero both are dense, and thin out with each "

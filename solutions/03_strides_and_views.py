@@ -183,7 +183,7 @@ pairs = x.view(2, 8)
 assert (flat.stride(), pairs.stride()) == ((1,), (8, 1))
 
 transpose = x.T  # also x.transpose(0, 1)
-assert transpose.stride() == (1, 4)  # the strides are exchanged (and the sizes, here both 4)
+assert transpose.stride() == (1, 4)  # the strides are swapped (and the sizes, here both 4)
 
 start = x.untyped_storage().data_ptr()  # the address where the storage begins
 for view in (row, column, flat, pairs, transpose):
@@ -199,10 +199,8 @@ plots.show(
     alt="Column 1 is slots 1, 5, 9 and 13: it begins at 1 and steps by 4.",
 )
 plots.show(
-    plots.storage_layout(
-        transpose, title="The transpose: the same slots, the strides exchanged"
-    ),
-    alt="The transpose looks at all 16 slots, in the same storage, "
+    plots.storage_layout(transpose, title="The transpose: the same slots, the strides swapped"),
+    alt="The transpose uses all 16 slots, in the same storage, "
     "with a step of 1 down and 4 to the right.",
 )
 
@@ -222,7 +220,7 @@ assert expanded.numel() == 12  # elements, in four slots
 plots.show(
     plots.storage_layout(expanded, title="An expanded row: twelve elements in four slots"),
     alt="A row expanded to 3 by 4: twelve elements in slots 4 to 7, "
-    "three on each of them, because the step down is 0.",
+    "three in each of them, because the step down is 0.",
 )
 
 # %% [markdown]
@@ -300,14 +298,14 @@ r"""
 # %%
 kept = torch.zeros(1024, 1024)[
     0
-]  # the matrix has no name any more, but its storage still exists
+]  # the matrix no longer has a name, but its storage still exists
 assert kept.numel() * kept.element_size() == 4 * 1024
 assert kept.untyped_storage().nbytes() == 4 * 1024 * 1024
 assert kept.clone().untyped_storage().nbytes() == 4 * 1024
 
 file = io.BytesIO()
 torch.save(kept, file)
-assert file.tell() > 4 * 1024 * 1024  # for a row of 4 kB: a thousand times too large
+assert file.tell() > 4 * 1024 * 1024  # for a row of 4 KiB: a thousand times too large
 
 # %% [markdown]
 r"""
@@ -613,8 +611,8 @@ r"""
 So write `view` if you rely on getting a view; you'll get an error if it's impossible. Write `reshape` if you don't mind
 a copy. And never write *into* the result of a `reshape`.
 
-Try it out below: choose an operation on a 3 × 4 matrix, or set sizes, strides and offset with the sliders. Play
-*elements read* to walk through the tensor row by row; the line shows which slots you visit. Which of the operations
+Try it out below: choose an operation on a 3 × 4 matrix, or set sizes, strides and offset with the sliders. Press play
+on *elements read* to walk through the tensor row by row; the line shows which slots you visit. Which of the operations
 give a tensor that isn't contiguous but can still be flattened without a copy, and what do their lines look like? Then
 start with `x[:, :3]`: what value must you give one of the strides so that `reshape` doesn't need to copy?
 """
@@ -650,7 +648,10 @@ def viewable(
         return False
     if 0 in shape:
         return True
-    edges, count = set(), 1  # into how many pieces the first 1, 2, 3, … new dimensions cut
+    edges, count = (
+        set(),
+        1,
+    )  # the numbers of pieces that the first 1, 2, 3, … new dimensions cut the elements into
     for size in new_shape:
         count *= size
         edges.add(count)
@@ -661,7 +662,7 @@ def viewable(
         merge = strides[left] == strides[right] * shape[right]
         if (
             not merge and count not in edges
-        ):  # a break in the walk needs an edge between new dimensions
+        ):  # a boundary needs a cut into the same number of pieces
             return False
     return True
     ### END SOLUTION
@@ -693,7 +694,8 @@ new shape  [4, 6]              cuts into 4, 24 pieces:    2 is not,         not 
 </details>
 
 **Why it matters.** When a `view` fails, you now know more than the error message says: which two dimensions don't
-merge. In attention code, a typical mistake is to call `view` right after a transpose to merge heads with features.
+merge. In attention code, a typical mistake is to try to merge heads with features by calling `view` right after a
+transpose.
 
 ## 5 · The cost of copies
 
@@ -844,7 +846,7 @@ has a dtype that exists in NumPy (`bfloat16` doesn't).
 array = np.zeros((3, 4))
 tensor = torch.from_numpy(array)
 assert array.dtype == np.float64 and tensor.dtype == torch.float64  # kept …
-assert torch.zeros(3, 4).dtype == torch.float32  # … though a new tensor has another
+assert torch.zeros(3, 4).dtype == torch.float32  # … though PyTorch's own default is another
 assert array.strides == (32, 8) and tensor.stride() == (4, 1)  # 8 bytes for each element
 assert array.T.strides == (8, 32) and tensor.T.stride() == (1, 4)
 
@@ -886,11 +888,11 @@ reconcile("from NumPy to float32", guess, converting.live, "B")
 
 assert converting.live == 4_000_000  # a copy, four bytes for each number
 converted[0, 0] = 2
-assert array[0, 0] == 1  # it isn't shared any more
+assert array[0, 0] == 1  # it's no longer shared
 
 # %% [markdown]
 r"""
-As long as both share memory, the array changes when you write to the tensor. After a copy it doesn't.
+As long as the two share memory, the array changes when you write to the tensor. After a copy it doesn't.
 
 ## 6 · A billion elements in 8 MB
 
@@ -968,7 +970,7 @@ for strides, refusal in (((-1, 1), "Negative strides"), ((2, 1), "out of bounds"
         raise AssertionError(f"as_strided took the strides {strides}")
 
 shared = torch.arange(8)
-shared.as_strided((5, 4), (1, 1)).add_(100)  # this is not
+shared.as_strided((5, 4), (1, 1)).add_(100)  # overlapping writes are not refused
 assert shared.tolist() != list(range(100, 108))  # some slots were written several times
 
 # %% [markdown]
@@ -1018,7 +1020,7 @@ of <code>x</code> to the next?</details>
 <details><summary>Hint 2</summary><code>x.as_strided(shape, strides)</code> keeps the offset of <code>x</code> if you give
 none. How many slots is it to the next element of a window, and how many to the first element of the next window?</details>
 
-**Why it matters.** Convolutions, moving averages, attention with a window (exercise 1.5) and the sampling of training
+**Why it matters.** Convolutions, moving averages, sliding-window attention (exercise 1.5) and the sampling of training
 data all use windows over a sequence. (For a dilation of 1, PyTorch has `unfold`.)
 
 ### Everything you wrote, together

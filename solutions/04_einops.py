@@ -256,8 +256,8 @@ compare the two lengths; then go through names and sizes in pairs.</details>
 <details><summary>Hint 2</summary>For each pair: is the name a number (<code>name.isdigit()</code>)? Is it already
 known? If it's neither, add it.</details>
 
-**Why it matters.** `jaxtyped` matches names like this for every annotated tensor in a call, with one dictionary for all
-of them. `einsum` and `rearrange`, which come next, make similar checks before they compute anything.
+**Why it matters.** `jaxtyped` matches names in this way for every annotated tensor in a call, with one dictionary for
+all of them. `einsum` and `rearrange`, which come next, make similar checks before they compute anything.
 
 ### One dictionary, three shapes (optional)
 
@@ -495,15 +495,16 @@ width. Can you do both in one pattern?
 
 ### Exercise 4.2 · The mean without the padding &nbsp; ★★☆ &nbsp; 15 minutes
 
-Sentences have different lengths, so in a batch the shorter ones are extended with *padding*. Write
-`mean_pool(x, mask)`. It returns the mean vector of each sentence, taken over its real tokens only. `mask[b, t]` is
-`True` where a token is real, and each sentence has at least one real token. Padding may be anywhere: at the end, at the
-start or in between. The vectors at padded positions must not affect the result, even if they're NaN or infinite (they
-may come from `torch.empty`, after all). The vectors of real tokens are finite, and so small that even their sum fits
-into the dtype of `x`; all of a sentence's real vectors may be zero. A sentence has at most 2,048 tokens. The result has
-the dtype of `x`, which may be `float64`, `float32`, `float16` or `bfloat16`. Even in a narrow dtype it must be
-accurate: compute it in a wider one (`float64` is always wide enough), and round it to the dtype of `x` only once, at
-the end. Gradients flow back to `x`, and those at padded positions are 0. Don't change `x` or `mask`.
+Sentences have different lengths, so in a batch the shorter ones are extended with *padding*. Write `mean_pool(x,
+mask)`. It returns the mean vector of each sentence, taken over its real tokens only. `mask[b, t]` is `True` where a
+token is real, and each sentence has at least one real token. Padding may be anywhere: at the end, at the start or in
+between. The vectors at padded positions must not affect the result, even if they're NaN or infinite (they may come from
+`torch.empty`, after all). The vectors of real tokens are finite, and small enough that even their sum fits into the
+dtype of `x`; all of a sentence's real vectors may be zero. A sentence has at most 2,048 tokens. The result has the
+dtype of `x`, which may be `float64`, `float32`, `float16` or `bfloat16`. Even in a narrow dtype it must be accurate, so
+the vectors have to be added in a wider one. (PyTorch's sums do that by themselves and round only their result. If you
+add in another way, convert to `float64` first.) Gradients flow back to `x`, and those at padded positions are 0. Don't
+change `x` or `mask`.
 """
 
 
@@ -695,9 +696,9 @@ assert merged == 8 * 12 * 1024 * 64 * 4 == 25_165_824  # a copy of everything
 # %% [markdown]
 r"""
 In the picture below, each element of a small tensor moves to its place in the result. Its number is its place in the
-tensor that it comes from, and its color shows its index along one of the named dimensions. Play *elements placed*,
-choose another example, or write your own pattern, shapes and sizes. In *split and move*, replace `(h e)` with `(e h)`:
-which elements does the first head get now, and can you see the change in the shape of the result?
+tensor that it comes from, and its color shows its index along one of the named dimensions. Press play on *elements
+placed*, choose another example, or write your own pattern, shapes and sizes. In *split and move*, replace `(h e)` with
+`(e h)`: which elements does the first head get now, and can you see the change in the shape of the result?
 """
 
 # %%
@@ -749,8 +750,8 @@ well, because before training no position in the vector has a meaning. If you do
 produces nonsense, without any error. When you convert a model's saved weights from one library to another, you have to
 know which order each library uses.
 
-Splitting heads is free, but merging them makes a copy, and code like ours pays for that copy once per layer. (A program
-that writes its result as `b t h e` in the first place doesn't. You'll see one in section 7.)
+Splitting heads is free, but merging them makes a copy, and code like ours pays for that copy once per layer. (An
+implementation that writes its result as `b t h e` in the first place doesn't. You'll see one in section 7.)
 
 ### Images: just more names (optional)
 
@@ -818,8 +819,9 @@ dimensions, a `permute` with six numbers, another `reshape`, and a comment that 
 
 A Vision Transformer puts one extra token, which contains no pixels, in front of the patches. `pack` joins tensors along
 the dimension called `*` and also returns the shape that each of them had there (`seams` below); given these shapes,
-`unpack` splits the result again. First let's put the patches back in reverse order: your `unpatchify` makes a different
-photo of the same tokens, and their mean can't tell the two apart. So a model has to be told where each patch was.
+`unpack` splits the result again. The next cell uses both, but first it puts the patches back in reverse order: your
+`unpatchify` makes a different photo from the same tokens, and the mean of the tokens is the same for both photos. So a
+model has to be told where each patch was.
 """
 
 # %%
@@ -890,8 +892,9 @@ small calls, such as one that generates text a token at a time.
 `einops.einsum` calls `torch.einsum`, which you'll meet in other people's code. There, each name is a single letter, the
 pattern comes first, and the arrow may be missing.
 
-> **Trap: the missing arrow.** Without an arrow, `torch.einsum` puts the letters that occur once in *alphabetical* order.
-> So `torch.einsum("ab", x)` is `x`, and `torch.einsum("ba", x)` is its transpose. einops insists on an arrow.
+> **Trap: the missing arrow.** Without an arrow, `torch.einsum` gives the result one dimension for each letter that
+occurs exactly once, in *alphabetical* order. > So `torch.einsum("ab", x)` is `x`, and `torch.einsum("ba", x)` is its
+transpose. einops insists on an arrow.
 """
 
 # %% tags=["item-104"]
@@ -917,8 +920,8 @@ all tokens, itself included, and the weights depend on what those tokens contain
 **query** says what it's looking for, its **key** says what it has to offer, and its **value** is what the others
 receive from it. The dot products of a token's query with all the keys are its *scores*. **Softmax** then turns a row of
 scores into positive *weights* that add up to 1: it takes the exponential of each score and divides it by the sum of all
-the exponentials. The result is the average of the values with these weights (here $e$ is the length of a query or key,
-not Euler's number):
+the exponentials. The result is the average of the values, weighted by these weights (here $e$ is the length of a query
+or key, not Euler's number):
 
 $$\text{out}_t = \sum_s \text{weight}_{ts} \, v_s, \qquad
 \text{weight}_{ts} = \frac{\exp(q_t \cdot k_s / \sqrt{e})}{\sum_r \exp(q_t \cdot k_r / \sqrt{e})}$$
@@ -962,7 +965,9 @@ score_bytes = scores.numel() * scores.element_size()
 reconcile("the scores of one layer", guess, score_bytes, "B")
 
 assert score_bytes == 32 * 8192 * 8192 * 2 == 4_294_967_296  # 4 GiB …
-assert q.numel() * q.element_size() == 67_108_864  # … out of queries of 67 MB
+assert (
+    q.numel() * q.element_size() == 67_108_864
+)  # … computed from queries that take only 67 MB
 twice = count_flops(
     lambda: einsum(einsum(q, k, "h t e, h s e -> h t s"), v, "h t s, h s e -> h t e")
 )
@@ -998,7 +1003,7 @@ r"""
 Write `attention(q, k, v, causal)` for any number of leading dimensions, which are the same for `q`, `k` and `v`. Scale
 the scores by $1/\sqrt{e}$, where $e$ is the length of a query. If `causal` is true, the queries belong to the last `t`
 of the `s` positions (t ≤ s), and each sees the keys up to and including the one at its own position. The scores may be
-large, including those that the mask hides. Every score and every weight fits into the dtype, scaled or not, but the
+large, including those that the mask hides. Every score (scaled or not) and every weight fits into the dtype, but the
 exponential of a score, such as `exp(100_000)`, may not (`softmax` can handle that). Anything you create, such as a
 mask, must be on the device of `q`: `device=q.device`. (The test uses the meta device to check this, so you don't need a
 GPU.) The result has the dtype of `q`, `k` and `v`, gradients flow back to all three, and you don't change them.
@@ -1046,8 +1051,9 @@ last? Take 3 queries and 5 keys, and draw what each query may see; then compare 
 
 </details>
 
-**Why it matters.** You've written the operation that Transformers are built on, in a form simple enough to test a fast
-implementation against. A transposed mask and a mask aligned to the wrong corner both produce numbers that look fine.
+**Why it matters.** You've written the operation that Transformers, the usual kind of language model, are built on, in a
+form simple enough to test a fast implementation against. A transposed mask and a mask aligned to the wrong corner both
+produce numbers that look fine.
 
 ### Exercise 4.6 · Many heads &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 
@@ -1090,7 +1096,7 @@ check("multi_head_attention")
 r"""
 <details><summary>Hint 1</summary>Write down the names of the dimensions first: of <code>x</code>, its products,
 the vectors after splitting, and the scores.</details>
-<details><summary>Hint 2</summary>What's different between splitting and merging from the attention that you've written already?
+<details><summary>Hint 2</summary>Compare the steps between splitting and merging with the attention that you've written already: what's different?
 Which dimensions does the causal mask need, and which does it get by broadcasting?</details>
 
 **Why it matters.** Llama, GPT and BERT all contain a version of this function. They differ in what surrounds it and in
@@ -1190,10 +1196,10 @@ plots.show(
 
 # %% [markdown]
 r"""
-One head finds *where this word occurs*; the other looks *one step back*. Put a head that looks one step back in one
-layer, and in a later layer a head that looks for earlier occurrences, and the model can find what *followed* this word
-last time and predict it again. Trained models do develop such pairs; the later head is called an induction head (Olsson
-and others, 2022, "In-context Learning and Induction Heads").
+One head finds *where this word occurs*; the other looks *one step back*. If one layer has a head that looks one step
+back, and a later layer has a head that looks for earlier occurrences, the model can find what *followed* this word last
+time and predict it again. Trained models do develop such pairs; the later head is called an induction head (Olsson and
+others, 2022, "In-context Learning and Induction Heads").
 
 *Try it yourself:* set `sharp = 4.0` and run the cells again. (The asserts will fail, because the attention is then less
 concentrated.) Then make head 1 look two steps back.

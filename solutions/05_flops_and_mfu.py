@@ -95,8 +95,8 @@ Hardware multiplies and adds in one step, a **fused multiply-add**.
 > **Trap: MACs.** Some counters report *multiply-accumulates* (MACs), each of which is two FLOPs, and call them FLOPs.
 > If two sources differ by exactly a factor of two, suspect this first.
 
-Here's a larger multiplication. It takes 8.8 TFLOPs on a CUDA GPU with at least 12 GB, 69 GFLOPs on any other GPU, or
-2.1 GFLOPs on a CPU.
+Here's a larger multiplication, whose sizes depend on your device. It takes 8.8 TFLOPs on a CUDA GPU with at least 12
+GB, 69 GFLOPs on any other GPU, or 2.1 GFLOPs on a CPU.
 """
 
 # %% tags=["item-51", "item-52"]
@@ -138,7 +138,7 @@ assert round(2 * math.prod(sizes["CUDA"]) / year, -3) == 279_000
 assert round(2 * math.prod(sizes["CUDA"]) / h100, 3) == 0.009
 
 m, n = B, K
-addition = m * n  # FLOPs of one bias added, or of one ReLU
+addition = m * n  # FLOPs of adding a bias, or of a ReLU
 assert linear_flops / addition == 2 * D
 assert count_flops(lambda: torch.relu(x_large[:1] + 1)) == 0  # the counter ignores these
 print(f"an elementwise operation on the output: {addition / linear_flops:.3%} of the work")
@@ -448,7 +448,9 @@ numbers = {
     "median": statistics.median(warm),
     "fastest": min(warm),
 }
-print(f"first call {readable(samples[0], 's')}, slowest later on {readable(max(warm), 's')}")
+print(
+    f"first call {readable(samples[0], 's')}, slowest after warm-up {readable(max(warm), 's')}"
+)
 print(", ".join(f"{name} {readable(seconds, 's')}" for name, seconds in numbers.items()))
 
 # %% tags=["timed"]
@@ -573,7 +575,7 @@ check("benchmark")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Each sample needs two readings of the clock. What must the device have finished at each of them?</details>
-<details><summary>Hint 2</summary>What's the median of an even number of samples? Look into Python's <code>statistics</code>, which the first cell imports.</details>
+<details><summary>Hint 2</summary>What's the median of an even number of samples? Look in Python's <code>statistics</code> module, which the first cell imports.</details>
 
 **Why it matters.** On a GPU, if you forget to `synchronize`, your code can seem a hundred times as fast as it is.
 """
@@ -652,7 +654,7 @@ for name in cards.split(", "):
 
 pcie, sxm = (hardware.peak_flops(f"H100 {kind}", torch.bfloat16) for kind in ("PCIe", "SXM"))
 assert pcie is not None and sxm is not None
-assert round(1 - pcie / sxm, 2) == 0.24  # with the same name
+assert round(1 - pcie / sxm, 2) == 0.24  # 24% lower, though both are called H100
 assert hardware.ACCELERATORS["H100 PCIe"].multiprocessors == 114
 assert hardware.ACCELERATORS["H100 SXM"].multiprocessors == 132
 assert hardware.peak_flops("V100 SXM2 32GB", torch.bfloat16) is None  # only in fp16
@@ -708,7 +710,7 @@ the fastest multiplication that the device manages, and call its speed a *measur
 # %% tags=["error-14", "error-35", "timed"]
 assert hardware.peak_flops("Abacus 9000", torch.float32) is None
 assert hardware.peak_flops("cpu", torch.float32) is None
-assert hardware.peak_flops("H100", torch.bfloat16) is None  # which of the three?
+assert hardware.peak_flops("H100", torch.bfloat16) is None  # which H100?
 
 peaks: dict[torch.dtype, float | None] = {}
 ceilings: dict[torch.dtype, float] = {}
@@ -850,7 +852,7 @@ print(f"float32:  {readable(rate, 'FLOP/s'):>13}, {share:.0%} {of_what}")
 print(f"bfloat16: {readable(rate16, 'FLOP/s'):>13}, {share16:.0%} {of_what}")
 print(f"bfloat16 is {rate16 / rate:.2f} times as fast as float32")
 if peaks[torch.bfloat16]:
-    record("x_large @ w_large in bfloat16", share16, "MFU")
+    record("x_large @ w_large in bfloat16", share16, "of the peak")
 
 # %% [markdown]
 r"""
@@ -894,7 +896,7 @@ norm, widen, gelu, _ = block
 with torch.no_grad():
     hidden = widen(norm(tokens_in))
     gelu_seconds = timing.benchmark(lambda: gelu(hidden), device=device).median
-operations = 20  # per element, generously: an erf is a polynomial or two
+operations = 20  # per element, generously: a GELU needs the error function, a polynomial or two
 gelu_work = operations * hidden.numel() / work
 print(f"GELU: {gelu_work:.2%} of the work, {gelu_seconds / model_seconds:.1%} of the time")
 
@@ -968,7 +970,7 @@ usable = [  # without bfloat16 arithmetic, a CPU may be as slow at any size
     kind for kind, values in speeds.items() if max(values) > max(speeds[torch.float32]) / 2
 ]
 finding = timing.conclusion(
-    f"Size decides: {', '.join(findings)}".replace("torch.", ""),
+    f"Size matters: {', '.join(findings)}".replace("torch.", ""),
     {
         f"n = {widths_tried[-1]:,} is faster than n = {widths_tried[0]}": all(
             speeds[kind][-1] > speeds[kind][0] for kind in usable
@@ -994,9 +996,9 @@ Small multiplications leave most of the machine idle: each takes a few microseco
 work for all cores. A model of many small layers has a low MFU for this reason alone.
 
 Why do large ones stay below 100%? (On a CPU whose peak isn't known, the best one is at 100% by definition, and larger
-ones may fall behind because other programs take turns with them.) One reason is *power*: the peak assumes a certain
-clock rate, and a chip at its power limit lowers it. On a GPU, the next cell shows this: it multiplies a random matrix
-by another one and then by a matrix of zeros. With zeros, fewer bits flip, and the chip needs less power. The gap
+ones may fall behind because other programs interrupt them.) One reason is *power*: the peak assumes a certain clock
+rate, and a chip at its power limit lowers its clock rate. On a GPU, the next cell shows this: it multiplies a random
+matrix by another one and then by a matrix of zeros. With zeros, fewer bits flip, and the chip needs less power. The gap
 between the two results is what the power limit costs you; the gap between the result with zeros and 100% has other
 causes, such as the kernel's own overhead.
 
@@ -1021,7 +1023,7 @@ if devices.on_gpu(device):
         )
         print(f"bfloat16, n = {n:,}, {name}: {share:.0%} {of_what}")
         if peaks[left.dtype]:
-            record(f"bfloat16 matmul, {name}", share, "MFU")
+            record(f"bfloat16 matmul, {name}", share, "of the peak")
 else:
     print("no GPU: on a CPU the data makes little difference")
 
@@ -1054,7 +1056,7 @@ plots.show(
         peak_label="float32 peak",
         title=finding,
     ),
-    alt=f"An H100's roofline in float32: a slope up to the ridge point at 20 FLOP per byte, then flat. {finding}.",
+    alt=f"An H100's roofline in float32: a slope up to 20 FLOP per byte, then flat. {finding}.",
 )
 
 # %% [markdown]
@@ -1258,7 +1260,7 @@ check("mfu_limit")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>How long does each operation take, at best? It computes and moves data at the same time.</details>
-<details><summary>Hint 2</summary>The operations run one after another: what does that say about their seconds? Then go back to the definition of MFU.</details>
+<details><summary>Hint 2</summary>The operations run one after another: what does that say about their times? Then go back to the definition of MFU.</details>
 
 **Why it matters.** If you add up all FLOPs and all bytes first, the GELU seems to run during the multiplication. It
 doesn't, unless somebody writes one kernel that does both (lecture 11).
@@ -1388,8 +1390,8 @@ reconcile("FLOP/s of the large matmul, relative to the addition", guess, factor,
 shares = {name: measured[name] / predicted[name] for name in measured}
 findings = [f"{name}: {share:.0%}" for name, share in shares.items()]
 finding = timing.conclusion(
-    f"Reached, of the roof: {'; '.join(findings)}",
-    {  # memory may give these two more than it gave the copy, which writes half of its bytes
+    f"Share of the roof reached: {'; '.join(findings)}",
+    {  # these two may get more bandwidth than the copy did: half of the bytes that a copy moves are writes
         "the addition reaches 50% to 150%": 0.5 <= shares["addition"] <= 1.5,
         "matrix × vector reaches at most 200%": shares["matrix × vector"] <= 2,
         "no matmul is above the flat roof": max(
@@ -1421,10 +1423,10 @@ assert math.isclose(
 # %% [markdown]
 r"""
 The addition and the matrix-vector product should be near the slope: they're limited by memory and reach a small share
-of the peak. (They may even be slightly *above* the slope, because we measured the bandwidth with a copy, which writes a
-larger share of its bytes, and writing can cost more than reading.) The large multiplication should be close to the flat
-roof. The small one may be far *below* the roofline, because starting it takes longer than the work, or above the slope,
-because 64 × 64 numbers stay in the cache. The roofline model ignores both effects.
+of the peak. (They may even be slightly *above* the slope, because we measured the bandwidth with a copy: more of the
+bytes that it moves are writes, and writing can cost more than reading.) The large multiplication should be close to the
+flat roof. The small one may be far *below* the roofline, because starting it takes longer than the work, or above the
+slope, because 64 × 64 numbers stay in the cache. The roofline model ignores both effects.
 
 So *how fast could it be?* As fast as the roofline allows at the operation's intensity. *How fast is it?* That's the
 filled marker.

@@ -377,7 +377,7 @@ forward = count_flops(small, points)
 step_work = count_flops(lambda: small(points).sum().backward())
 
 numbers = points.numel() + sum(p.numel() for p in small.parameters())
-print(f"differences for {numbers:,} numbers: {2 * numbers:,} forward passes")
+print(f"central differences for {numbers:,} numbers: {2 * numbers:,} forward passes")
 print(f"a forward and a backward pass: {step_work / forward:g} forward passes")
 
 assert numbers == 4_608 + 1_024 == 5_632 and 2 * numbers == 11_264
@@ -482,7 +482,7 @@ r"""
 **The activations $h_1$.** To get further back, to $w_1$, we need to know how the loss depends on $h_1[i, j]$. That
 number is multiplied by $K$ weights, one for each output of its own token:
 
-$$\nabla h_1[i, j] = \sum_k w_2[j, k] \; \nabla h_2[i, k]$$
+$$\nabla h_1[i, j] = \sum_o w_2[j, o] \; \nabla h_2[i, o]$$
 
 These are the same triples, but now the sum runs over a different index. Again it takes $2BDK$ FLOPs.
 """
@@ -627,8 +627,9 @@ assert backward / forward == 1.5
 
 # %% [markdown]
 r"""
-> **Trap: two products for each layer.** That's how you get $4BDD + 4BDK$ for the backward pass of this example. Look at
-> the two layers again: what would each of the four products be used for? Decide before you run the next cell.
+> **Trap: two products for each layer.** If you assume two products for each layer, you get $4BDD + 4BDK$ for the
+backward pass of this example. Look at > the two layers again: what would each of the four products be used for? Decide
+before you run the next cell.
 """
 
 # %% tags=["error-5", "folded"]
@@ -666,7 +667,7 @@ for depth in (1, 2, 4, 8, 32):
     needed = data.clone().requires_grad_()
     in_full = count_flops(lambda: stack(needed).sum().backward())
 
-    per_token = counted / (tokens * parameters)  # FLOPs per parameter and token
+    per_token = counted / (tokens * parameters)  # FLOPs per parameter per token
     print(
         f"depth {depth:>2}: {per_token:.4f}, "
         f"with the input's gradient {in_full / (tokens * parameters):g}"
@@ -753,11 +754,11 @@ r"""
 ### Exercise 6.4 · The parts of a step &nbsp; ★☆☆ &nbsp; 5 minutes
 
 Write `step_parts(parameters, micro_batches, update_flops)`. It returns three integers, the exact FLOPs of the forward
-passes, of the backward passes, and of the update in *one* training step. The batch is processed in parts:
-`micro_batches` is a list with the number of tokens in each part. There's at least one part, and each has at least one
-token. Each part goes through the model forward and backward, and the gradients add up (section 1; leave out these
-additions). Then the optimizer updates each parameter once, with `update_flops` FLOPs per parameter. All of the
-`parameters` are trained weights of linear layers, and the input's gradient is needed.
+passes, of the backward passes, and of the update in *one* training step. The batch is processed in parts, called
+*microbatches*: `micro_batches` is a list with the number of tokens in each part. There's at least one part, and each
+has at least one token. Each part goes through the model forward and backward, and the gradients add up (section 1;
+leave out these additions). Then the optimizer updates each parameter once, with `update_flops` FLOPs per parameter. All
+of the `parameters` are trained weights of linear layers, and the input's gradient is needed.
 """
 
 
@@ -765,7 +766,7 @@ additions). Then the optimizer updates each parameter once, with `update_flops` 
 def step_parts(
     parameters: int, micro_batches: Sequence[int], update_flops: int
 ) -> tuple[int, int, int]:
-    """FLOPs forward, backward, and in the update of one step, whose gradients come from all microbatches."""
+    """FLOPs of the forward passes, the backward passes, and the update in one step over all microbatches."""
     ### BEGIN SOLUTION
     tokens = sum(micro_batches)
     return 2 * parameters * tokens, 4 * parameters * tokens, update_flops * parameters
@@ -782,7 +783,7 @@ r"""
 
 **Why it matters.** The wrong derivation gets the 6 right and everything else wrong: how long the backward pass takes,
 what you save by training only part of a model (exercise 6.5), what it costs to compute activations twice (section 5),
-and what happens to the update in a larger batch. PyTorch's counter agrees with you:
+and whether the update costs more in a larger batch. PyTorch's counter agrees with you:
 """
 
 # %% tags=["error-30"]
@@ -900,7 +901,9 @@ with torch.device("meta"):
 assert count_flops(attention, q, k, v) == 4 * T**2 * d
 attention_step = count_flops(lambda: attention(q, k, v).sum().backward())
 assert attention_step == 12 * T**2 * d
-print(f"attention, {T} tokens of {d}: {attention_step / T:,.0f} FLOPs per token, 0 parameters")
+print(
+    f"attention, {T} tokens of width {d}: {attention_step / T:,.0f} FLOPs per token, 0 parameters"
+)
 
 # %% [markdown]
 r"""
@@ -908,8 +911,8 @@ r"""
 lecture 05.)
 
 **Embeddings are parameters that don't multiply.** A row of the table is looked up, and in the backward pass the
-gradient is *added* to the same row of the table's gradient. Neither step involves a matrix product. The output layer,
-in contrast, which turns each vector into a score for each token of the vocabulary, is an ordinary linear layer and
+gradient is *added* to the same row of the table's gradient. Neither step involves a matrix product. By contrast, the
+output layer, which turns each vector into a score for each token of the vocabulary, is an ordinary linear layer and
 costs the full six. (Some models use *one* table for both; such *tied* weights are stored once and multiplied once.)
 """
 
@@ -969,7 +972,7 @@ rates = {}
 for recompute in (False, True):
     counted = count_flops(lambda: run_blocks(data, blocks, recompute).sum().backward())
     rates[recompute] = counted / (tokens * parameters)
-    print(f"recompute {recompute!s:>5}: {rates[recompute]:g} FLOPs per parameter and token")
+    print(f"recompute {recompute!s:>5}: {rates[recompute]:g} FLOPs per parameter per token")
 
 assert rates == {False: 6, True: 8}
 
@@ -1030,7 +1033,7 @@ x = torch.randn(tokens, width, requires_grad=True)  # as if another layer came b
 counted = count_flops(lambda: layer(x).sum().backward())
 
 print(f"{total:,} parameters, {active:,} of them active")
-print(f"{counted / (tokens * active):g} FLOPs per active parameter and token")
+print(f"{counted / (tokens * active):g} FLOPs per active parameter per token")
 assert counted == 6 * tokens * active  # to the last FLOP
 assert counted < 0.26 * (6 * tokens * total)  # 6 × total would be four times as much
 

@@ -70,6 +70,8 @@ Anything that isn't registered still works in `forward`, but these three methods
 class that stores a tensor in seven ways: as an `nn.Parameter`, in a module, in an `nn.ModuleList`, with
 `register_buffer`, with `register_buffer(…, persistent=False)`, as a plain tensor, and in a plain list of modules.
 
+A **buffer** is a registered tensor that moves with its model, but isn't a parameter and isn't trained.
+
 **Predict.** How many of the seven does `parameters()` find?
 """
 
@@ -119,8 +121,7 @@ r"""
 > **Trap: too early.** Before `super().__init__()` has run, a module can't register anything, and PyTorch raises an
 > error if you try.
 
-A **buffer** is a registered tensor that moves with its model, but isn't a parameter and isn't trained. Here are all
-seven:
+Here are all seven:
 
 | assigned to `self` | trained | moved | saved |
 |---|---|---|---|
@@ -359,13 +360,13 @@ assert abs(y.std().item() - 1 / math.sqrt(3)) < 0.02
 
 # %% [markdown]
 r"""
+A uniform distribution from $-a$ to $a$ has std $a/\sqrt3$, not $a$. So the variance of `nn.Linear`'s weights is
+$1/(3\,\text{fan\_in})$, a third of LeCun's. You'll see what that does in a deep model.
+
 > **Trap: which size is `fan_in`?** PyTorch's own layers store a weight as `[fan_out, fan_in]` and compute
 > `x @ weight.T`, and its initializers take the *second* size as `fan_in`. We write `x @ w`, with `[fan_in, fan_out]`.
 > If you pass a matrix laid out our way, they divide by the wrong size. Pass `w.T`: it's a view, so writing to it fills
 > `w`.
-
-A uniform distribution from $-a$ to $a$ has std $a/\sqrt3$, not $a$. So the variance of `nn.Linear`'s weights is
-$1/(3\,\text{fan\_in})$, a third of LeCun's. In a shallow model nobody notices. You'll see what it does in a deep one.
 """
 
 # %%
@@ -837,8 +838,8 @@ its parameters that require a gradient, how many are in its parameters that don'
 all its parameters and buffers take. If no tensor belongs to a part, all three are 0. Buffers count only in the bytes,
 saved or not; what isn't registered doesn't count at all. Dtypes may differ, and of a tensor that's part of a larger
 storage, only its own elements count. A tensor with several names counts once, under the name that `named_parameters()`
-or `named_buffers()` gives it. Two tensors are two, even if they share memory. (No tensor is both a parameter and a
-buffer.) All of this has to work on the meta device, too, where every tensor's address is 0.
+or `named_buffers()` gives it. Two different tensors count separately, even if they share memory. (No tensor is both a
+parameter and a buffer.) All of this has to work on the meta device, too, where every tensor's address is 0.
 """
 
 
@@ -1004,9 +1005,9 @@ multiply. We write $m_l$ for the mean square of the outputs of layer $l$ (before
 
 $$m_{l} = \text{fan\_in}_l \cdot \sigma_l^2 \cdot \tfrac12\, m_{l-1} \quad\text{with a ReLU between the layers},$$
 
-and the same without the ½ if there's no ReLU. (The gradients below lose their ½ in the same case.) The weights have
-mean 0, so the outputs do too, and $\sqrt{m_l}$ is their std. The first layer gets the data, which didn't go through a
-ReLU, so its factor has no ½.
+and the same without the ½ if there's no ReLU. (The formula for the gradients below has no ½ in that case, either.) The
+weights have mean 0, so the outputs do too, and $\sqrt{m_l}$ is their std. The first layer gets the data, which didn't
+go through a ReLU, so its factor has no ½.
 
 The same happens to gradients, starting from the other end. We write $g_l$ for the mean square of the gradient with
 respect to the outputs of layer $l$. Where the ReLU's input was negative, no gradient passes, so the mean square is
@@ -1297,7 +1298,7 @@ at 1, and Kaiming's makes it explode.
 for kind in ("lecun", "kaiming"):
     stds = [init_std(kind, width, width)] * depth
     end = stds_through_depth([width] * (depth + 1), stds, relu=False)[-1]
-    print(f"{kind:>8} without ReLUs: {end:.3g} after {depth} layers")
+    print(f"{kind:>8} without ReLUs: std {end:.3g} after {depth} layers")
     assert math.isclose(end, {"lecun": 1, "kaiming": 2**25}[kind])
 assert f"{math.sqrt(1 / 2) ** 50:.0e}" == "3e-08"  # LeCun's with ReLUs
 
@@ -1306,7 +1307,7 @@ r"""
 Now try other networks of this kind; the dots are measured, the lines predicted. (*Gain* multiplies the weights. With a
 *residual connection* each layer adds its output to its input.) Without a nonlinearity, how far from 1 can the gain be
 before the std after fifty layers is off by more than a factor of 10? And with ReLUs, for which initialization do the
-outputs vanish without residual connections, but stay within a factor of 10 of 1 with them?
+outputs vanish without residual connections, while with them the std stays within a factor of 10 of 1?
 """
 
 # %%
@@ -1542,8 +1543,8 @@ on the way forward, because the norm divides by the size of the stream. From lay
 sevenfold without the factor $1/\sqrt N$ (the stream grows from $\sqrt2$ to 10), but only 1.4-fold with it. The matrices
 that read from the stream need no such factor, since a norm precedes them.
 
-*Try it yourself:* in `Deep`, replace the ReLU with `torch.tanh`. Which of the four work now? (`tanh` keeps numbers
-within ±1. What about the gradients?)
+*Try it yourself:* in `Deep`, replace the ReLU with `torch.tanh`. Which of the four initializations work now? (`tanh`
+keeps numbers within ±1. What about the gradients?)
 
 ## Takeaways
 

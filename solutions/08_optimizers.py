@@ -8,10 +8,11 @@ r"""
 > **What does an optimizer do with a gradient, and what does it have to remember?**
 
 The backward pass gives us a gradient for each parameter. An **optimizer** is the algorithm that turns gradients into
-changes to the parameters. All optimizers but the simplest remember something about earlier gradients. This optimizer
-state can be larger than the model itself. In this lecture you'll write optimizers, AdamW among them, and account for
-their bytes and FLOPs. By the end you'll have predicted, to the byte, the parameters, gradients, optimizer state and
-activations of a small Transformer, and measured the same numbers while your own AdamW trains it.
+changes to the parameters. All optimizers but the simplest remember something about earlier gradients. What an optimizer
+remembers is called its optimizer state, and it can be larger than the model itself. In this lecture you'll write
+optimizers, AdamW among them, and account for their bytes and FLOPs. By the end you'll have predicted, to the byte, the
+parameters, gradients, optimizer state and activations of a small Transformer, and measured the same numbers while your
+own AdamW trains it.
 """
 
 # %%
@@ -82,8 +83,9 @@ assert loss_after_one_step(3 / 14) > loss_after_one_step(0) == 0.5  # worse than
 # %% [markdown]
 r"""
 A larger learning rate overshoots, and above some limit each step makes things worse. The **curvature** is the second
-derivative of the loss in the direction of the gradient. Here it's $x \cdot x$, because a step changes $x \cdot w$ by
-$-\text{lr} \cdot \text{error} \cdot (x \cdot x)$. *The learning rate has to stay below 2 divided by the curvature.*
+derivative of the loss in the direction of the gradient. Here it's $x \cdot x$, so a step changes $x \cdot w$, and with
+it the error, by $-\text{lr} \cdot \text{error} \cdot (x \cdot x)$. *The learning rate has to stay below 2 divided by
+the curvature.*
 
 ### PyTorch's optimizers
 
@@ -729,7 +731,7 @@ steps_taken = {
 }
 for label, counts in steps_taken.items():
     listed = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-    print(f"steps {label}: {listed}")
+    print(f"steps in the valley {label}: {listed}")
 straight, rotated = steps_taken["along an axis"], steps_taken["rotated by 45°"]
 reconcile("AdaGrad in the rotated valley", guess, rotated["AdaGrad"], "steps")
 
@@ -784,7 +786,7 @@ at_best = {
     "AdamW": fewest(lambda p, lr: AdamW(p, lr, weight_decay=0.0)),
 }
 listed = ", ".join(f"{name} {count:,}" for name, count in at_best.items())
-print(f"steps rotated by 45°, at the best rate: {listed}")
+print(f"steps in the valley rotated by 45°, at the best rate: {listed}")
 assert at_best["AdaGrad"] > 200 and at_best["AdamW, β₁ = 0"] > 150
 assert at_best["AdamW"] < 1.5 * straight["AdamW"]
 
@@ -965,9 +967,6 @@ assert kept == 4 * (B * D * L + B)
 
 # %% [markdown]
 r"""
-Not every operation saves its input. A ReLU saves nothing extra: its derivative can be computed from its output, which
-the next layer keeps anyway. A GELU needs its input, which nothing else keeps.
-
 Each linear layer keeps its *input*, since $\nabla w = h^\top \nabla y$ (lecture 06). Layer by layer:
 
 - The first layer keeps $x$, which is your batch of data. It takes $4 B D$ bytes, but they weren't allocated for this
@@ -979,6 +978,9 @@ Each linear layer keeps its *input*, since $\nabla w = h^\top \nabla y$ (lecture
 
 Here that hardly matters. But a language model's loss keeps, for each token, a number for *each entry of the
 vocabulary*, which is far too much to forget (section 8).
+
+What about activation functions? Not every operation saves its input. A ReLU saves nothing extra: its derivative can be
+computed from its output, which the next layer keeps anyway. A GELU needs its input, which nothing else keeps.
 """
 
 # %%
@@ -1597,7 +1599,7 @@ for form, settings in forms.items():
     with track(device) as memory:
         optimizer.step()
     extra[form] = memory.peak / (4 * side**2)
-    print(f"{form:>8}: {extra[form]:.2f} × one matrix, in addition")
+    print(f"{form:>8}: {extra[form]:.2f} × one matrix of extra memory")
 
 assert extra["fused"] < 0.01 and 1 <= extra["loop"] < count <= extra["foreach"]
 
@@ -1687,7 +1689,7 @@ reconcile(
 for context in (2_048, 32_768):
     kept_there = transformer_kept(1, **gpt3 | {"context": context})
     share = kept_there["attention's weights"] / sum(kept_there.values())
-    print(f"context {context:>6,}: attention's weights are {share:.0%} of the activations")
+    print(f"context {context:>6,}: attention weights are {share:.0%} of the activations")
     assert round(share, 2) == {2_048: 0.5, 32_768: 0.94}[context]
 
 assert round(transformer_numbers(**gpt3) / 1e9) == 175
@@ -1714,11 +1716,11 @@ What if a model doesn't fit because of AdamW's state? Here are two optimizers th
 
 - **Lion** (Chen and others, 2023) keeps only a first moment, mixes it with the new gradient, and takes the *sign*. Each
   parameter moves by exactly lr (or not at all, if the mix is 0), so Lion doesn't need a second moment to determine how
-  far. Its state is half of AdamW's.
-- **Adafactor** (Shazeer and Stern, 2018) keeps no first moment. Of a matrix's second moment, it keeps only *the mean of
-  each row and of each column*. For an $n \times k$ matrix that's $n + k$ numbers instead of $n \cdot
-  k$. From the row means $r_i$, the column means $c_j$, and the mean $\bar r$ of the row means, it estimates the entry
-  in row $i$ and column $j$ as $r_i c_j / \bar r$. This is exact if all rows of the matrix are multiples of a single row
+  far to move. Its state is half of AdamW's.
+- **Adafactor** (Shazeer and Stern, 2018) keeps no first moment. Instead of a matrix's full second moment, it keeps only
+  *the mean of each row and of each column*. For an $n \times k$ matrix that's $n + k$ numbers instead of $n \cdot k$.
+  From the row means $r_i$, the column means $c_j$, and the mean $\bar r$ of the row means, it estimates the entry in
+  row $i$ and column $j$ as $r_i c_j / \bar r$. This is exact if all rows of the matrix are multiples of a single row
   (its *rank* is then 1); otherwise it's an estimate that has the right row and column means.
 """
 
@@ -1811,7 +1813,7 @@ check("room_left")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Add up two things over all shapes: the parameters, and what Adafactor keeps. <code>math.prod</code> multiplies the sizes of a shape.</details>
-<details><summary>Hint 2</summary>What does Adafactor keep for a matrix of 2 × 3? For a vector of 3? Can one expression say both?</details>
+<details><summary>Hint 2</summary>What does Adafactor keep for a matrix of 2 × 3? For a vector of 3? Can one expression cover both?</details>
 
 **Why it matters.** If nothing is left for activations, no batch is small enough. Find that out before you rent a card.
 
@@ -1833,7 +1835,7 @@ for name in left["80 GB"]:
     rooms = ", ".join(f"{readable(left[card][name], 'B'):>8} of {card}" for card in left)
     print(f"{name:>9}: left {rooms}")
 fits = [name for name, room in left["80 GB"].items() if room > 0]
-print(f"on 80 GB, {len(fits)} of the six leave any memory")
+print(f"on 80 GB, only {len(fits)} of the six leave any memory")
 
 assert set(fits) == {"SGD", "Adafactor"}
 assert all(room > 0 for room in left["141 GB"].values())

@@ -990,7 +990,7 @@ Write `train(model, optimizer, next_batch, loss_fn, lr_at, steps)`, and use ever
 `optimizer` belong to `model`, which is in training mode and stays that way. For each number in `steps` (a `range`,
 which needn't start at 0):
 
-1. set the learning rate of *every* parameter group of `optimizer` to `lr_at(step)`;
+1. set the learning rate of *every* parameter group of `optimizer` to `lr_at(step)` (it often changes during training);
 2. call `next_batch()` once; it returns inputs and targets;
 3. compute `loss_fn(model(inputs), targets)`;
 4. if the loss is NaN or infinite, raise a `FloatingPointError` whose message contains the number of the step. The
@@ -1508,9 +1508,9 @@ end of this section. The bits do show the difference. (The row "all" is a run th
 above; "all but the model" restores only the weights.)
 
 So a checkpoint must contain the *model, the optimizer, the step, the generators, and the position in the data* (for us,
-the state of the batches' own generator). If your run has a scheduler, a loss scaler (lecture 10) or a running average
-of the weights, save those too. To check that you did, compare several losses: the first one after a resume is computed
-*before* the first update, so it doesn't depend on the optimizer.
+the state of the batches' own generator). If your run has a scheduler (an object that sets the learning rate), a loss
+scaler (lecture 10) or a running average of the weights, save those too. To check that you did, compare several losses:
+the first one after a resume is computed *before* the first update, so it doesn't depend on the optimizer.
 
 (The cell above uses `copy.deepcopy` because a `state_dict` holds the *same* tensors as the model, as you saw in lecture
 07. If you save it to disk, you don't need a copy.)

@@ -1246,8 +1246,9 @@ assert 0.03 < in_blocks < 0.04  # z below about 2 - 13/3, or a factor close to 0
 
 # %% [markdown]
 r"""
-In MXFP8 a block's scale takes eight bits (ours takes 32), a quarter of a bit for each element. In return, E4M3 is good
-enough for both passes, and each element has one more bit of mantissa than in E5M2.
+In MXFP8, the standard format with 8-bit elements in blocks of 32, a block's scale takes eight bits (ours takes 32), a
+quarter of a bit for each element. In return, E4M3 is good enough for both passes, and each element has one more bit of
+mantissa than in E5M2.
 
 Do real gradients span as many orders of magnitude as these artificial ones? Take those of section 5, at the output of
 the first tanh. And let's also try four bits, FP4, whose 15 numbers you decoded in lecture 02. PyTorch has no conversion

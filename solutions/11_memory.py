@@ -173,8 +173,8 @@ so you never hold the activations of two at the same time. Its gradients stay: `
 ones (lecture 06). After the last microbatch you have the gradients of the whole batch, and only then does the optimizer
 take its step.
 
-**Predict.** For the model above, add up the bytes of the parameters, the gradients, AdamW's state and the activations. By what
-factor does this *sum* shrink if you process the batch in eight microbatches instead of all at once? (On a CPU:
+**Predict.** For the model above, add up the bytes of the parameters, the gradients, AdamW's state and the activations.
+By what factor does this *sum* shrink if you process the batch in eight microbatches instead of all at once? (On a CPU:
 $B = 512$, $d = 64$, $L = 8$. On a GPU: 1,024, 256, 8.)
 """
 
@@ -540,10 +540,10 @@ assert (
 # %% [markdown]
 r"""
 Selective recomputation saves 70% of the bytes for 0.9% more FLOPs. (In the paper's table, the hardware FLOPs
-utilization, HFU, is 2.7% above the MFU, not 0.9%, because the paper's formula counts all of attention's FLOPs twice,
-although only the forward pass is run again.) FlashAttention (lecture 04) makes the same choice inside
-its kernel. For other choices, PyTorch has `create_selective_checkpoint_contexts`: you list the operators whose results
-it should keep.
+utilization, HFU, which also counts recomputed FLOPs, is 2.7% above the MFU, not 0.9%, because the paper's formula
+counts all of attention's FLOPs twice, although only the forward pass is run again.) FlashAttention (lecture 04) makes
+the same choice inside its kernel. For other choices, PyTorch has `create_selective_checkpoint_contexts`: you list the
+operators whose results it should keep.
 
 *Try it yourself:* call `layer_kept` with a context of 8,192 tokens. How much does selective recomputation save now?
 

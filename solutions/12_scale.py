@@ -1005,7 +1005,9 @@ for stages in (1, 2, 4, 8):
             lines = napkin.schedule(stages, microbatches, early)
             idle = sum(line.count(".") for line in lines) / (len(lines) * len(lines[0]))
             assert math.isclose(idle, plan["bubble"])
-        assert [max(napkin.kept(line)) for line in lines] == plan["kept"]  # lines of the early schedule
+        assert [max(napkin.kept(line)) for line in lines] == plan[
+            "kept"
+        ]  # lines of the early schedule
 
 enough = next(m for m in range(1, 1_000) if pipeline_plan(4, m, stream=0)["bubble"] < 0.1)
 reconcile("microbatches for a bubble below a tenth", guess, enough, "microbatches")
@@ -1085,7 +1087,8 @@ r"""
 
 A step is **communication-bound** if sending takes longer than computing. Then even perfect overlap can't hide the
 communication. You can find out in advance, by counting both. Take a model of $L$ layers and width $d$ in bfloat16, with
-$N$ parameters, of which $A$ are active for a token (lecture 06; $A = N$ except in a mixture of experts). The table's last row is explained below it; $k$ is the number of experts that a token uses. On $n$ cards:
+$N$ parameters, of which $A$ are active for a token (lecture 06; $A = N$ except in a mixture of experts). The table's
+last row is explained below it; $k$ is the number of experts that a token uses. On $n$ cards:
 
 | | each card sends in a step | meanwhile, each card computes |
 |---|---|---|
@@ -1462,9 +1465,7 @@ assert torch.equal(together[0]["weights"], together[1]["weights"])
 assert torch.allclose(together[0]["weights"], one["weights"], atol=1e-3)
 
 # %% tags=["folded"]
-finding = (
-    f"The same training: one process alone holds {times:.1f} times as many bytes as each of two ranks"
-)
+finding = f"The same training: one process alone holds {times:.1f} times as many bytes as each of two ranks"
 bars = {"one alone": {kind: one[kind] for kind in kinds}}
 bars |= {
     f"rank {number}": {kind: rank[kind] for kind in kinds}

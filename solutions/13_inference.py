@@ -1097,7 +1097,8 @@ Take Llama 3.1 70B on eight H100s, which share every pass evenly (we ignore the 
 3.1 8B as its draft and 512 tokens of context. A round consists of $k$ steps of the draft, each of which takes 11% of
 the time of a target step, and one pass of the target over $k + 1$ tokens.
 
-**Predict.** With $k = 4$, an acceptance rate of 0.8 and one sequence, how many times as fast is speculative decoding as plain decoding?
+**Predict.** With $k = 4$, an acceptance rate of 0.8 and one sequence, how many times as fast is speculative decoding as
+plain decoding?
 """
 
 # %%

@@ -273,8 +273,9 @@ r"""
 ### Bytes, by kind
 
 We plan for mixed precision, as in lecture 10: the parameters, their gradients and AdamW's two moments stay `float32`,
-and autocast converts the inputs of matrix products to `bfloat16`. So there are activations in both formats. (We plan for `float32` throughout as well: section 4 finds out which of the two is faster on your device.) For
-$N = B \cdot T$ tokens (not the $N$ of $6N$) and $h$ heads, autograd keeps:
+and autocast converts the inputs of matrix products to `bfloat16`. So there are activations in both formats. (We plan
+for `float32` throughout as well: section 4 finds out which of the two is faster on your device.) For $N = B \cdot T$
+tokens (not the $N$ of $6N$) and $h$ heads, autograd keeps:
 
 | in each layer | numbers | format under autocast |
 |---|---|---|
@@ -1265,7 +1266,9 @@ for way, rate in rates.items():
     planned_rate = planned_rates[way]
     print(f"{way:>7} the cache: estimated {planned_rate:,.0f} tokens/s, measured {rate:,.0f}")
     record(f"the capstone writes {way} the cache", rate, "tokens/s")
-    assert 1 / 500 < rate / planned_rate < 500  # a machine may be busy; a wrong unit is a factor of 1,000
+    assert (
+        1 / 500 < rate / planned_rate < 500
+    )  # a machine may be busy; a wrong unit is a factor of 1,000
 
 # %% [markdown]
 r"""

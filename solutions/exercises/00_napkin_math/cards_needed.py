@@ -92,7 +92,8 @@ exercise.mistake(
 )
 exercise.mistake("Your cards hold the model, but they don't finish in time.", "max(for_compute, for_memory) → for_memory")
 exercise.mistake(
-    "The same cards compute and hold the model, so don't add the two numbers.", "max(for_compute, for_memory) → for_compute + for_memory"
+    "The same cards do the computing and hold the "
+    "model, so don't add the two numbers.", "max(for_compute, for_memory) → for_compute + for_memory"
 )
 part = "You can't rent a part of a card: round up."
 exercise.mistake(part, "math.ceil(6 → int(6", "math.ceil(parameters → int(parameters")

@@ -9,7 +9,7 @@ memories = st.integers(8, 1_000).map(lambda n: n / 2)
 sizes = st.integers(1, 40).map(lambda n: n / 2)
 
 exercise.requirement(
-    "sharded (the default): the devices hold the model together",
+    "sharded (the default): the model is split among the devices, and their memory adds up",
     points=0.5,
     tolerance=1e-8,
     visible=[given(8, 80, 16), given(2, 141, 12), given(3, 24, 8, True), given(16, 2.5, 0.5)],
@@ -24,7 +24,7 @@ exercise.requirement(
     domain=st.builds(given, counts, memories, sizes) | st.builds(given, counts, memories, sizes, st.just(True)),
 )
 exercise.requirement(
-    "not sharded: every device holds the whole model, and more devices don't make room for a larger one",
+    "not sharded: every device holds the whole model, and more devices don't make room for a larger model",
     points=0.5,
     tolerance=1e-8,
     visible=[given(8, 80, 16, False), given(3, 24, 8, sharded=False)],
@@ -49,10 +49,11 @@ exercise.mistake(
     "The more bytes each parameter takes, the fewer parameters fit: divide by them.",
     "1e9 / bytes_per_parameter → 1e9 * bytes_per_parameter",
 )
-exercise.mistake("Your code turns the memory into bits: memory_gb and bytes_per_parameter "
-                 "both count bytes.", "* 1e9 / → * 8e9 /")
+exercise.mistake("Your code turns the memory into bits, but neither memory_gb nor "
+                 "bytes_per_parameter is in bits.", "* 1e9 / → * 8e9 /")
 exercise.mistake("The bytes per parameter are an argument; they aren't always 16.", "1e9 / bytes_per_parameter → 1e9 / 16")
-exercise.mistake("Your result is for one device; if the model is sharded, the devices hold it together.", "devices if sharded else 1 → 1")
+exercise.mistake("Your result is for one device; if the model is sharded, the "
+                 "memory of all devices counts.", "devices if sharded else 1 → 1")
 exercise.mistake(every, "devices if sharded else 1 → devices")
 exercise.mistake(
     "It's the other way around: if the model is sharded, the devices' memory adds up; otherwise it doesn't.",

@@ -110,7 +110,7 @@ exercise.mistake(
 )
 
 # %% mistake: the sparse peak
-# says: Your result is half the right number: peak_flops is the dense peak, and it already counts a multiply-add as two FLOPs.
+# says: Your result is half the right number: peak_flops is the dense peak, and it already counts a multiplication and an addition as two FLOPs.
 def training_days(parameters, tokens, devices, peak_flops, mfu):
     return 6 * parameters * tokens / (devices * 2 * peak_flops * mfu) / 86_400
 

@@ -119,7 +119,7 @@ def on_one_card(memory_gb, bytes_per_parameter):
     return 8 * memory_gb * 1024**3 / bytes_per_parameter
 
 # %% mistake: halves the peak, as if it were the sparse one
-# says: peak_tflops is already the dense peak: use it unchanged.
+# says: peak_tflops is already the dense peak: don't adjust it for sparsity.
 def two_weeks(devices, peak_tflops):
     return devices * peak_tflops / 2 * 1e12 * 60 * 60 * 24 * 14
 

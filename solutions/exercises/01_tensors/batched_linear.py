@@ -5,7 +5,7 @@ from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, tensors
 
 exercise = Exercise(
-    "x comes first, w second; b is one number for each output feature. Try x with one, two and four dimensions."
+    "x comes first, w second; b has one number for each output feature. Try x with one, two and four dimensions."
 )
 
 
@@ -160,9 +160,9 @@ exercise.requirement(
 
 exercise.mistake("b isn't added.", "x @ w + b → x @ w")
 exercise.mistake("b is subtracted; it has to be added.", "x @ w + b → x @ w - b")
-exercise.mistake("Your code transposes w: the dimension to sum over is its first.", "x @ w + b → x @ w.T + b")
+exercise.mistake("Your code transposes w: the sum has to run over the first dimension of w.", "x @ w + b → x @ w.T + b")
 exercise.mistake(
-    "Your code transposes w: the dimension to sum over is its first.",
+    "Your code transposes w: the sum has to run over the first dimension of w.",
     "x @ w + b → torch.nn.functional.linear(x, w, b)",
 )
 exercise.mistake("The order of the factors matters: x comes first.", "x @ w + b → w @ x + b")
@@ -174,14 +174,15 @@ exercise.mistake(
     "x @ w + b → x @ w + b.unsqueeze(-1)",
 )
 exercise.mistake(
-    "The numbers are right, but the leading dimensions are lost: the result is [..., d_out].",
+    "The numbers are right, but the leading dimensions are lost: the result must have the shape [..., d_out].",
     "x @ w + b → x.reshape(-1, x.shape[-1]) @ w + b",
 )
 exercise.mistake(
     "For a single vector the result is a vector: add no dimension and remove none.",
     "x @ w + b → torch.atleast_2d(x) @ w + b",
 )
-exercise.mistake("Leading dimensions of size 1 stay: the result is [..., d_out].", "x @ w + b → (x @ w + b).squeeze()")
+exercise.mistake("Keep leading dimensions of size 1: the result must have "
+                 "the shape [..., d_out].", "x @ w + b → (x @ w + b).squeeze()")
 exercise.mistake(
     "Your code works only for matrices; x may have any number of leading dimensions.", "x @ w + b → torch.mm(x, w) + b"
 )
@@ -192,7 +193,7 @@ exercise.mistake(
     "The arguments belong to the caller: b += … changes the caller's b.",
     "x @ w + b → b.add_(x @ w) if b.numel() == 1 else x @ w + b",
 )
-exercise.mistake("The result has the dtype of the arguments.", "x @ w + b → (x.float() @ w.float()) + b.float()")
+exercise.mistake("The result must have the dtype of the arguments.", "x @ w + b → (x.float() @ w.float()) + b.float()")
 exercise.mistake("A detached tensor lets no gradient through.", "x @ w + b → x.detach() @ w + b")
 exercise.mistake("A detached tensor lets no gradient through.", "x @ w + b → x @ w.data + b.data")
 

@@ -140,7 +140,8 @@ exercise.requirement(
     domain=st.builds(
         move, sizes, any_of(cpu, cuda, second), any_of(cpu, cuda, second), any_of(torch.float32, torch.int8)
     ),
-    hint="Compute it: neither .to nor any other copy is needed, and the device needn't be in this machine.",
+    hint="Compute the number of bytes: neither .to nor any other copy is needed, and the device needn't be in "
+         "this machine.",
 )
 permuted = torch.zeros(4, 8)
 exercise.requirement(
@@ -166,7 +167,7 @@ exercise.requirement(
     hint="Two properties must already be as requested. The layout of x isn't one of them.",
 )
 exercise.requirement(
-    "for a view: the elements that it shows, each stored separately in the copy",
+    "for a view: the elements of the view itself, each stored separately in the copy",
     points=0.5,
     visible=[
         given(
@@ -190,7 +191,7 @@ exercise.requirement(
         "nothing": given(permuted[:, 3:3], cuda, torch.float32),
     },
     domain=views(),
-    hint="How many elements does x show? The memory behind it doesn't matter.",
+    hint="How many elements does x itself have? The memory behind it doesn't matter.",
 )
 
 same = "if x.device == device and x.dtype == dtype:"
@@ -202,7 +203,8 @@ exercise.mistake(
 )
 exercise.mistake("The device is the same, but the dtype isn't: that takes a copy.", f"{same} → if x.device == device:")
 exercise.mistake("The dtype is the same, but the device isn't: that takes a copy.", f"{same} → if x.dtype == dtype:")
-exercise.mistake("Both must be as requested, not just one of them.", "device and x.dtype → device or x.dtype")
+exercise.mistake("The device and the dtype must both be as requested, "
+                 "not just one of them.", "device and x.dtype → device or x.dtype")
 exercise.mistake(
     "The size is the same, but the dtype isn't: that takes a copy.",
     "x.dtype == dtype: → x.dtype.itemsize == dtype.itemsize:",
@@ -216,11 +218,11 @@ exercise.mistake(
     "x.dtype == dtype: → x.dtype == dtype and x.is_contiguous():",
 )
 exercise.mistake(
-    "Only the elements that the view shows are copied, not its whole storage.",
+    "Only the elements of the view itself are copied, not all the memory behind it.",
     "x.numel() * dtype.itemsize → x.untyped_storage().nbytes() // x.element_size() * dtype.itemsize",
 )
 exercise.mistake(
-    "Every element that x shows is stored separately in the copy.",
+    "Every element of x is stored separately in the copy, even where x repeats a row.",
     "x.numel() * dtype.itemsize → min(x.numel(), x.untyped_storage().nbytes() // x.element_size()) * dtype.itemsize",
 )
 exercise.mistake("Your code counts elements; each of them takes several bytes.", "x.numel() * dtype.itemsize → x.numel()")
@@ -240,13 +242,13 @@ def bytes_copied(x, device, dtype):
     return 0 if (x.device, x.dtype) == (device, dtype) else x.numel() * (dtype.itemsize - x.element_size())
 
 # %% mistake: makes the copy
-# says: Compute it; don't call .to: the device needn't be in this machine.
+# says: Compute the number of bytes; don't call .to: the device needn't be in this machine.
 def bytes_copied(x, device, dtype):
     y = x.to(device, dtype)
     return 0 if y is x else y.numel() * y.element_size()
 
 # %% mistake: makes the copy where it can
-# says: Your code makes a copy to find out how large it is: compute it.
+# says: Your code makes a copy to find out how large it is: compute the size instead.
 def bytes_copied(x, device, dtype):
     if x.device == device and x.dtype == dtype:
         return 0

@@ -64,16 +64,16 @@ exercise.requirement(
     hint="How far back is the farthest key? Try it with a window of 1.",
 )
 exercise.requirement(
-    "the entries are Booleans, as masked_fill and torch.where require, in a new tensor each time",
+    "the entries are Booleans (the dtype is torch.bool), in a new tensor each time",
     points=0.5,
     probe=kind,
     visible=[given(3, says="causal_mask(3)"), given(4, 2, says="causal_mask(4, 2)")],
     edges={"one token": given(1), "many": given(130), "with a wide window": given(3, 9)},
     domain=st.builds(given, st.integers(1, 60)) | windows(),
-    hint="The dtype is torch.bool, which masked_fill requires, and each call makes a new tensor.",
+    hint="The dtype must be torch.bool, and each call must make a new tensor.",
 )
 
-numbers = "Your entries are numbers; masked_fill and torch.where require Booleans."
+numbers = "Your entries are numbers; the exercise asks for Booleans."
 exercise.mistake("Your result is the transpose: query 0 would see the whole text, the future included.", "tril() → triu()")
 exercise.mistake("A token may see itself: the diagonal is True.", "tril() → tril(diagonal=-1)")
 exercise.mistake("It's the other way around: True means that the query may see the key.", "tril() → triu(diagonal=1)")
@@ -89,12 +89,12 @@ exercise.mistake(numbers, "dtype=torch.bool → dtype=torch.int64")
 exercise.mistake(numbers, "dtype=torch.bool → dtype=torch.uint8")
 
 # %% mistake: floats
-# says: Your entries are numbers; masked_fill and where require Booleans.
+# says: Your entries are numbers; the exercise asks for Booleans.
 def causal_mask(t, window=None):
     return torch.tril(torch.ones(t, t)).triu(1 - (window or t))
 
 # %% mistake: to be added to scores
-# says: Your mask is additive: 0 where a query may see. Return Booleans instead, True where it may see.
+# says: Your mask is additive: 0 where the query may see the key. Return Booleans instead, True where the query may see the key.
 def causal_mask(t, window=None):
     return torch.zeros(t, t).masked_fill(~torch.ones(t, t).tril().triu(1 - (window or t)).bool(), float("-inf"))
 

@@ -119,7 +119,8 @@ exercise.requirement(
         "many digits": ask([1_234_567_891, 1_245_678_912, 1_256_789_123, 1_267_891_234], [20.5, 20.6, 20.7, 20.8]),
     },
     domain=close_together(),
-    hint="In float32 these sizes are nearly equal, and so are the seconds: compute in float64.",
+    hint="These sizes are close together, and so are the seconds: in float32 their differences lose digits, so "
+         "compute in float64.",
 )
 
 exercise.mistake("This is ordinary least squares; each error should be relative to its copy's own time.",
@@ -137,8 +138,8 @@ exercise.mistake("The latency is the time of a copy of 0 bytes, not that of the 
                  "latency = y_mean - slope * x_mean → latency = y.min()")  # fmt: skip
 exercise.mistake("The latency is where the line starts, not the mean of the times.",
                  "latency = y_mean - slope * x_mean → latency = y_mean")  # fmt: skip
-exercise.mistake("The line passes through the point of the weighted means of sizes and seconds: look at the sign "
-                 "in your latency.",
+exercise.mistake("At the weighted mean of the sizes, the line reaches the weighted mean of the seconds: check "
+                 "the sign in your formula for the latency.",
                  "latency = y_mean - slope * x_mean → latency = y_mean + slope * x_mean")  # fmt: skip
 exercise.mistake("The best line may start below 0: leave its latency as it is.",
                  "latency = y_mean - slope * x_mean → latency = (y_mean - slope * x_mean).clamp(min=0)")  # fmt: skip
@@ -157,7 +158,7 @@ exercise.mistake("Your code uses the first two points; the best line depends on 
                  f"{SLOPE} → slope = (y[1] - y[0]) / (x[1] - x[0])", f"{LATENCY} → latency = y[0] - slope * x[0]")
 exercise.mistake("Your code fits bytes as a function of seconds; the errors to minimize are those of the seconds.",
                  f"{SLOPE} → slope = (weight * dy * dy).sum() / (weight * dx * dy).sum()")  # fmt: skip
-exercise.mistake("In float32 these numbers are nearly equal: compute in float64.",
+exercise.mistake("These numbers are close together: in float32 their differences lose digits, so compute in float64.",
                  "torch.tensor(sizes, dtype=torch.float64) → torch.tensor(sizes, dtype=torch.float32)",
                  "torch.tensor(seconds, dtype=torch.float64) → torch.tensor(seconds, dtype=torch.float32)")  # fmt: skip
 exercise.mistake("The seconds, too, need float64.",

@@ -160,11 +160,11 @@ exercise.mistake(
     f"torch.rsqrt(x.pow(2).{last} + eps) → 1 / (x.norm(dim=-1, keepdim=True) + eps)",
 )
 exercise.mistake(
-    "This formula doesn't subtract the mean; LayerNorm does.",
+    "The exercise's formula doesn't subtract the mean; LayerNorm, a different normalization, does.",
     f"return x * torch.rsqrt(x.pow(2).{last} + eps) → return torch.nn.functional.layer_norm(x, x.shape[-1:], eps=eps)",
 )
 exercise.mistake(
-    "This formula doesn't subtract the mean; the variance does.",
+    "The exercise's formula doesn't subtract the mean; the formula for the variance does.",
     f"x.pow(2).{last} → x.var(-1, keepdim=True, correction=0)",
 )
 exercise.mistake(
@@ -182,7 +182,7 @@ exercise.mistake(
 exercise.mistake("eps is missing: a vector of zeros becomes NaN.", "keepdim=True) + eps → keepdim=True)")
 exercise.mistake("Your code ignores the argument eps.", "keepdim=True) + eps → keepdim=True) + 1e-6")
 exercise.mistake(
-    "Your code uses eps as a lower limit; it's added to the mean of the squares.",
+    "Your code uses eps as a lower limit; it has to be added to the mean of the squares.",
     f"x.pow(2).{last} + eps → x.pow(2).{last}.clamp(min=eps)",
 )
 exercise.mistake("By default eps is 1e-6.", "eps: float = 1e-6 → eps: float = 1e-5")
@@ -192,7 +192,7 @@ exercise.mistake(
     "x * torch.rsqrt( → x.mul_(torch.rsqrt(",
     "+ eps) → + eps))",
 )
-exercise.mistake("The result has the dtype of x, not always float32.", "return x * → return x.float() *")
+exercise.mistake("The result must have the dtype of x, which isn't always float32.", "return x * → return x.float() *")
 exercise.mistake("A detached tensor lets no gradient through.", "return x * → return x.detach() *")
 
 # %% mistake: without gradients

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("How many elements does x show, and how many bytes does each of them take?")
+exercise = Exercise("How many elements does x have, and how many bytes does each of them take?")
 
 DTYPES = (
     torch.bool,
@@ -102,14 +102,14 @@ exercise.requirement(
 )
 whole = torch.zeros(6, 50)
 exercise.requirement(
-    "for a view: the elements that it shows, not the memory behind it",
+    "for a view: the elements of the view itself, not the memory behind it",
     points=0.25,
     visible=[
         given(torch.zeros(4, 8)[:, 2:5], says="tensor_bytes(torch.zeros(4, 8)[:, 2:5])"),
         given(torch.zeros(4, 8)[1:3], says="tensor_bytes(torch.zeros(4, 8)[1:3])"),
         given(
             torch.zeros(1, 3).expand(4, 3),
-            says="tensor_bytes(torch.zeros(1, 3).expand(4, 3)), one row shown four times",
+            says="tensor_bytes(torch.zeros(1, 3).expand(4, 3)), one row repeated four times",
         ),
     ],
     edges={
@@ -122,7 +122,7 @@ exercise.requirement(
         "on meta": given(torch.zeros(6, 50, device="meta")[:, :3]),
     },
     domain=views(),
-    hint="How many elements does the view show? The storage may be larger, or smaller.",
+    hint="How many elements does the view itself have? The memory behind it may be larger, or smaller.",
 )
 
 exercise.requirement(
@@ -160,18 +160,19 @@ exercise.mistake("Your code counts the dimensions, not the elements.", "x.numel(
 exercise.mistake(
     "Your code multiplies two sizes; x may have fewer dimensions, or more.", "x.numel() * x.element_size() → x.shape[0] * x.shape[1] * x.element_size()"
 )
-exercise.mistake("The sizes are multiplied, not added.", "x.numel() * x.element_size() → sum(x.shape) * x.element_size()")
+exercise.mistake("Your code adds the sizes; they have "
+                 "to be multiplied.", "x.numel() * x.element_size() → sum(x.shape) * x.element_size()")
 exercise.mistake(
-    "Your result is the size of the whole storage; the view shows only a part of its elements.",
+    "Your result is the size of all the memory behind the view; the view itself is only a part of it.",
     "x.numel() * x.element_size() → x.untyped_storage().nbytes()",
 )
 exercise.mistake(
-    "If the view is contiguous, your result is the size of the whole storage; the view shows only a part of its "
-    "elements.",
+    "If the view is contiguous, your result is the size of all the memory behind it; the view itself is only a "
+    "part of that.",
     "x.numel() * x.element_size() → x.contiguous().untyped_storage().nbytes()",
 )
 exercise.mistake(
-    "A row that is shown four times counts four times: count what the view shows.",
+    "A row that the view repeats four times counts four times: count the elements of the view.",
     "x.numel() * x.element_size() → min(x.nbytes, x.untyped_storage().nbytes())",
 )
 exercise.mistake(

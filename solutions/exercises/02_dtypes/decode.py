@@ -185,7 +185,7 @@ exercise.mistake(subnormal, "if exponent == 0: → if False:")
 exercise.mistake(subnormal, "if exponent == 0: → if exponent == 0 and mantissa == 0:")
 exercise.mistake("Your subnormal numbers have the exponent 0 - bias; it must be the same as for an exponent field of 1.",
                  "2.0 ** (1 - bias - mantissa_bits) → 2.0 ** (0 - bias - mantissa_bits)")  # fmt: skip
-exercise.mistake("An exponent field of 1 is an ordinary one: only a field of 0 means zero or a subnormal number.",
+exercise.mistake("An exponent field of 1 is an ordinary exponent: only a field of 0 means zero or a subnormal number.",
                  "if exponent == 0: → if exponent <= 1:")  # fmt: skip
 exercise.mistake(bias_off, "2 ** (exponent_bits - 1) - 1 → 2 ** (exponent_bits - 1)")
 exercise.mistake(bias_off, "2 ** (exponent_bits - 1) - 1 → 2**exponent_bits - 1")

@@ -140,7 +140,7 @@ leaks = "Your code shows each query the future and hides the past."
 finite = "A finite number doesn't reliably hide a key: a real score can be even smaller, and the query would see the future."
 other_length = "Your code takes the square root of the wrong size: e is the number of elements in one query vector."
 another_dtype = "The result must have the dtype of q, but one of your steps changes the dtype."
-no_way_back = "Gradients can't flow back: detach and no_grad cut the graph."
+no_way_back = "Gradients can't flow back: detach and no_grad stop them."
 exercise.mistake("The scores aren't scaled: divide them by the square root of e.", f"/ {root} → ")
 exercise.mistake("Your code divides by e, not by its square root.", f"{root} → q.shape[-1]")
 exercise.mistake("The scores are multiplied by the square root of e; they have to be divided by it.", f"/ {root} → * {root}")

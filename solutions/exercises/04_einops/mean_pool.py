@@ -205,7 +205,8 @@ exercise.mistake(
 )
 exercise.mistake("Your code writes to x, which belongs to the caller: make a new tensor.", "x.masked_fill(~ → x.masked_fill_(~")
 exercise.mistake(
-    "Gradients can't flow back to x: detach and no_grad cut the graph.", "real = x.masked_fill → real = x.detach().masked_fill"
+    "Gradients can't flow back to x: detach and no_grad "
+    "stop them.", "real = x.masked_fill → real = x.detach().masked_fill"
 )
 exercise.mistake(
     "The result must have the dtype of x: if you compute in a different dtype, convert the result back at the end.",

@@ -154,7 +154,7 @@ exercise.requirement(
 SPLIT, MERGE = "b t (h e) -> b h t e", "b h t e -> b t (h e)"
 turned = "Your code transposes a weight, as nn.Linear does: compute x @ w, not x @ w.T."
 dealt = "Your code interleaves the heads when it splits or merges: a head is a group of neighboring numbers."
-no_way_back = "Gradients can't flow back: detach and no_grad cut the graph."
+no_way_back = "Gradients can't flow back: detach and no_grad stop them."
 finite = "A finite number doesn't reliably hide a key: a real score can be even smaller, and a token would see the future."
 one_head = "Your code computes attention with a single head: split q, k and v before you compute the scores."
 another_dtype = "The result must have the dtype of x, but one of your steps changes the dtype."

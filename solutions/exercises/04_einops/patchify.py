@@ -145,7 +145,8 @@ exercise.requirement(
         "float32": given(numbers(1, 2, 2, 4), 1),
     },
     domain=pictures((torch.float64, torch.float32, torch.bfloat16)),
-    hint="Operations on the argument itself keep its dtype and its graph; a new tensor has the default dtype, and detach cuts the graph.",
+    hint="Operations on the argument itself keep its dtype and let gradients flow back; a new tensor has the "
+         "default dtype, and detach stops the gradients.",
 )  # fmt: skip
 
 by_reshape = "Your code only reshapes, but the pixels of a patch aren't all next to each other in the storage."

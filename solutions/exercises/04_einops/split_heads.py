@@ -135,7 +135,7 @@ exercise.requirement(
         "a part of a storage": given(numbers(2, 5, 8)[:, 1:4, 2:6], 2),
     },
     domain=vectors(),
-    hint="Use only operations on x itself: detach, data, tolist and no_grad cut the graph.",
+    hint="Use only operations on x itself: detach, data, tolist and no_grad stop the gradients.",
 )
 
 dealt = "Your code splits the numbers as (e h), which interleaves the heads. A head consists of neighboring numbers: (h e)."

@@ -67,7 +67,7 @@ exercise.requirement(
     hint="How long does one FLOP take? How many bytes are moved for each FLOP, and how long does that take?",
 )
 exercise.requirement(
-    "bound returns \"compute\" if both take the same time",
+    "bound returns \"compute\" if moving the data and computing take the same time",
     points=0.5,
     probe=limits,
     visible=[

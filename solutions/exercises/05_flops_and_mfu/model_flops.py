@@ -239,7 +239,7 @@ exercise.requirement(
     hint="A hook receives the layer's own input. How many vectors does it hold, even if it has no leading dimensions?",
 )  # fmt: skip
 exercise.requirement(
-    "the model is unchanged afterwards: its hooks, its parameters and the mode of each module",
+    "the model is unchanged afterward: its hooks, its parameters and the mode of each module",
     points=0.75,
     probe=traces,
     visible=[

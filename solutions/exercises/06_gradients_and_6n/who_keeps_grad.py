@@ -183,7 +183,8 @@ exercise.mistake("Even with retain_grad(), an intermediate tensor gets a gradien
 exercise.mistake("A tensor gets a gradient only if loss depends on it: does the graph reach it?", "any(tensor is leaf for leaf in leaves) → tensor.is_leaf",
                  "tensor.grad_fn in reached → True")  # fmt: skip
 exercise.mistake("An intermediate tensor may require a gradient, but it keeps one only if it was asked to.", "tensor.retains_grad and tensor → tensor")
-exercise.mistake("It isn't enough that an intermediate tensor requires a gradient: was it asked to keep one? And does loss depend on each of these tensors?",
+exercise.mistake("It isn't enough that an intermediate tensor requires a gradient: was it asked to keep one? And "
+                 "does loss depend on each of the tensors?",
                  "any(tensor is leaf for leaf in leaves) → tensor.is_leaf", "tensor.retains_grad and tensor → tensor",
                  "tensor.grad_fn in reached → True")  # fmt: skip
 exercise.mistake("An intermediate tensor keeps its gradient, too, if retain_grad() was called on it.", "or (tensor.retains_grad and tensor.grad_fn in reached) → ")

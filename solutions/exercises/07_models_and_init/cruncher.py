@@ -238,7 +238,7 @@ exercise.requirement(
     "gradients reach every weight and x",
     points=0.5,
     probe=gradients,
-    visible=[given(chain, rows, says=f"the gradients of Cruncher(3, 2) on 4 rows, their outputs times 1, 2, 3, 4; {shown}")],
+    visible=[given(chain, rows, says=f"the gradients of Cruncher(3, 2) on 4 rows, with the outputs multiplied by 1, 2, 3, 4; {shown}")],
     edges={
         "no layers": given([last], rows),
         "one layer": given([one, last], rows),

@@ -256,7 +256,7 @@ exercise.mistake("Only the tensor's own elements count, not the whole storage: t
                  "tensor.numel() * tensor.element_size() → tensor.untyped_storage().nbytes()")  # fmt: skip
 exercise.mistake("Your code counts tensors; the first two numbers "
                  "should count elements.", "else 1] += tensor.numel() → else 1] += 1")
-exercise.mistake("A tensor with several names is counted several times.",
+exercise.mistake("Your code counts a tensor with several names several times.",
                  f"{NAMED} → model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)")  # fmt: skip
 exercise.mistake("Submodules have parameters and buffers, too.",
                  f"{NAMED} → model.named_parameters(recurse=False), *model.named_buffers(recurse=False)")  # fmt: skip

@@ -82,12 +82,12 @@ exercise.mistake(
 exercise.mistake("The data haven't been through a ReLU: nothing is halved in the first layer.", "if relu and layer > 0 → if relu")
 exercise.mistake("A ReLU between two layers halves the mean square.", "if relu and layer > 0 → if False")
 exercise.mistake("Without ReLU nothing is halved.", "if relu and layer > 0 → if layer > 0")
-exercise.mistake("Don't use the variance of the ReLU's outputs, but their mean square, which is half of what it "
-                 "was before the ReLU.",
+exercise.mistake("Use the mean square of the ReLU's outputs, not their variance: the mean square is half of what "
+                 "it was before the ReLU.",
                  f"mean_square /= 2\n        {THERE} → mean_square *= 0.5 - 0.5 / math.pi\n        {THERE}")  # fmt: skip
 exercise.mistake("A ReLU halves the mean square, not the std: the std changes by a factor of √½.", f"mean_square /= 2\n        {THERE} → mean_square /= 4\n        {THERE}")
 exercise.mistake(
-    "In the forward direction, each output is a sum over the layer's inputs: widths[i].",
+    "In the forward direction, each output is a sum over the layer's inputs, and there are widths[i] of those.",
     f"{THERE} → mean_square *= widths[layer + 1] * std**2",
 )  # fmt: skip
 exercise.mistake("Your list includes the std of the data: begin with the outputs of the first layer.", "mean_square, stds = 1.0, [] → mean_square, stds = 1.0, [1.0]")
@@ -104,7 +104,7 @@ exercise.mistake("The exercise asks for the std before the ReLU: halve the mean 
 
 exercise.mistake("Your code begins with the last layer: the exercise asks for the first layer first.", "return stds[::-1] → return stds")
 exercise.mistake(
-    "In the backward direction, each sum runs over the layer's outputs: widths[i + 1].",
+    "In the backward direction, each sum runs over the layer's outputs, and there are widths[i + 1] of those.",
     f"{BACK} → mean_square *= widths[layer] * weight_stds[layer] ** 2",
 )  # fmt: skip
 exercise.mistake(

@@ -227,7 +227,7 @@ exercise.mistake(
     "numbers * std → numbers * std / 0.98658",
 )  # fmt: skip
 exercise.mistake("Multiply by std itself, not by its square root.", "numbers * std → numbers * std**0.5")
-exercise.mistake("Each number must be positive or negative with the same probability.", "numbers * std → numbers.abs() * std")
+exercise.mistake("Each number must be as likely to be positive as negative.", "numbers * std → numbers.abs() * std")
 exercise.mistake("Redraw the numbers that fall outside the limits. Don't set them to a fixed value.", f"{more} → 0")
 exercise.mistake("Some random numbers come from PyTorch's global generator. Draw all of them from `generator`.",
                  f"{first} → torch.randn(shape)",
