@@ -86,6 +86,13 @@ def box() -> sandbox.Sandbox:
     return Shared.get()
 
 
+@pytest.fixture
+def one_box() -> Iterator[None]:
+    """What grades in this process starts one sandbox, and not one for each command."""
+    with worker.kept_box():
+        yield
+
+
 @pytest.fixture(autouse=True, scope="session")
 def shared() -> Iterator[None]:
     yield

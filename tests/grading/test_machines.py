@@ -18,7 +18,7 @@ import pytest
 from classroom import CRASH, FIRST, LECTURE, LIMITS, NAME, files, hand_in, scores
 
 from autograder import project
-from autograder.grading import engine, sandbox, worker
+from autograder.grading import engine, sandbox
 from autograder.grading.worker import EngineError, Failed, Task
 from autograder.records import grade
 from autograder.records.folder import ClassFolder
@@ -117,7 +117,8 @@ def fill(disk: Path, room: int) -> None:
         os.posix_fallocate(ballast.fileno(), 0, about.f_bavail * about.f_frsize - room)
 
 
-def test_a_full_disk_loses_nothing_that_was_graded(tmp_path: Path, disk: Path, one_box: None) -> None:
+@pytest.mark.usefixtures("one_box")
+def test_a_full_disk_loses_nothing_that_was_graded(tmp_path: Path, disk: Path) -> None:
     """Full at this result or that, at its notebook or at the gradebook: all that was graded stays, and it goes on."""
     for number in range(6):
         hand_in(disk, f"s{number}", **({FIRST.name: CRASH} if number % 2 else {}))
@@ -152,13 +153,6 @@ def test_a_full_disk_loses_nothing_that_was_graded(tmp_path: Path, disk: Path, o
     assert not list(disk.rglob("*.partial"))
     for number in range(6):
         assert scores(disk, f"s{number}") == scores(here, f"s{number}")
-
-
-@pytest.fixture
-def one_box() -> Iterator[None]:
-    """What grades in this process starts one sandbox, and not one for each command."""
-    with worker.kept_box():
-        yield
 
 
 def tasks(count: int) -> Iterator[Task]:
