@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+import dask
 from distributed import CancelledError, Client, Future, wait
 from distributed.scheduler import KilledWorker
 
@@ -25,7 +26,9 @@ def grade_on_cluster(
 ) -> Iterator[tuple[Task, Outcome]]:
     """Grade tasks on the workers of the scheduler at that address. Raises :class:`EngineError` or `SandboxError`."""
     try:
-        client = Client(scheduler, timeout=20)
+        # Dask keeps the last thousand messages for debugging, and each has a submission in it.
+        with dask.config.set({"distributed.admin.low-level-log-length": 1}):
+            client = Client(scheduler, timeout=20)
         client.wait_for_workers(1, timeout=60)
     except (OSError, TimeoutError, ValueError) as error:
         raise EngineError(

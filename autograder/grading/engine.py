@@ -54,8 +54,6 @@ def processors() -> int:
 
 
 def _grade_here(tasks: Iterator[Task]) -> Iterator[tuple[Task, Outcome]]:
-    try:
+    with worker.kept_box():
         for task in tasks:
             yield task, worker.grade_one(task)
-    finally:
-        worker.close_box()

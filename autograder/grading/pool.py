@@ -27,7 +27,7 @@ from .sandbox import ROOT, SandboxError
 from .worker import ATTEMPTS, EngineError, Failed, Outcome, Task, grade_one, prepare, unfinished
 
 _READY = "ready"
-# Seconds that the first worker, once ready, has the machine to itself, for a quick first result.
+# Seconds that the first worker, once ready, has the machine to itself at least, for a quick first result.
 _HEAD_START = 1.0
 # Seconds beyond a task's limits after which its worker is killed. That's later than the worker's own watchdog, which
 # stops a task as long as the worker executes Python code.
@@ -54,6 +54,7 @@ class _Worker:
         self.connection = Connection(ours.detach())
         with contextlib.suppress(OSError):  # if it has died already, step() notices
             self.connection.send((limits, unsafe))
+        self.started = time.monotonic()
         self.ready = False
         self.task: Task | None = None
         self.attempt = 0
@@ -76,9 +77,9 @@ class _Worker:
 def grade_in_pool(tasks: Iterator[Task], count: int, limits: Limits, unsafe: bool) -> Iterator[tuple[Task, Outcome]]:
     """Grade tasks with at most ``count`` workers.
 
-    Another worker starts only when the previous one is ready and a task is waiting; the second one also waits for the
-    first result, or for one second. Each start imports PyTorch twice, so workers that all started at once would slow
-    each other down and delay the first result.
+    Another worker starts only when the previous one is ready and a task is waiting. Each start imports PyTorch twice,
+    so workers that all started at once would slow each other down and delay the first result. The second one also
+    waits until the first has graded for as long as it took to start: a class that's graded by then needs no other.
     """
     pool = _Pool(tasks, limits, unsafe)
     try:
@@ -145,9 +146,8 @@ class _Pool:
                     yield from self._bury(worker)
                     continue
                 worker.ready, self._stillborn = True, 0
-                self._alone_until = min(self._alone_until, time.monotonic() + _HEAD_START)
-            if task is not None:
-                self._alone_until = 0.0
+                now = time.monotonic()
+                self._alone_until = min(self._alone_until, now + max(_HEAD_START, now - worker.started))
             worker.task = None
             again = isinstance(message, Failed) and message.perhaps_by_others and worker.attempt < ATTEMPTS
             if task is not None and again:

@@ -337,8 +337,16 @@ class Program:
         """
         found = [n for n in self._definers.get(name, ()) if self.steps[n].kind is not Kind.CHECK]
         above = [number for number in found if number < place]
+        # `import torch.fx` leaves the name `torch` as `import torch` has made it.
+        while len(above) > 1 and self._imports(above[-1], name) and self._imports(above[-2], name):
+            above.pop()
         source = above[-1:] or found[:1]
         return source + [n for n in self._changers.get(name, ()) if source and source[0] < n < place]
+
+    def _imports(self, number: int, name: str) -> bool:
+        """Whether a cell is the lecture's and gives a name no other value than the module with that name."""
+        step = self.steps[number]
+        return step.kind is Kind.OURS and name in _modules(step.cell.text)
 
     def _answers(self, exercise: Exercise) -> list[int]:
         """The cells marked as an exercise's answer."""
@@ -453,6 +461,17 @@ def _imports(text: str) -> frozenset[str]:
     """The names that one of the lecture's cells imports."""
     nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.Import, ast.ImportFrom))]
     return frozenset((each.asname or each.name).partition(".")[0] for node in nodes for each in node.names)
+
+
+@functools.lru_cache(maxsize=1024)
+def _modules(text: str) -> frozenset[str]:
+    """The names that one of the lecture's cells defines by ``import torch`` or ``import torch.fx``, and in no other
+    way."""
+    tree = ast.parse(text)
+    lines = [node for node in tree.body if isinstance(node, ast.Import) and not any(each.asname for each in node.names)]
+    tree.body = [node for node in tree.body if node not in lines]
+    names = frozenset(each.name.partition(".")[0] for node in lines for each in node.names)
+    return names - defined(ast.unparse(tree))
 
 
 @functools.lru_cache(maxsize=1024)

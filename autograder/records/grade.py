@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autograder.grading import engine, sandbox, source
+from autograder.grading import engine, sandbox, source, worker
 from autograder.grading.marks import Result, State
 from autograder.grading.submission import HandedIn, digest
 from autograder.grading.text import MESSAGE_LIMIT, clean
@@ -81,7 +81,7 @@ def grade_class(
     if not unsafe:
         for place in folder.places:
             sandbox.require_hidden(place)
-    with _alone(folder, lecture_name):
+    with _alone(folder, lecture_name), worker.kept_box():
         remarks: list[str] = []
         if (rules := due.read(folder, lecture_name)).best:
             remarks = best.settle(

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import json
 import math
-import os
 import re
-import subprocess
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,7 +24,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import sqlalchemy
-from nbgrader import api, utils
+from nbgrader import api, dbutil, utils
 from nbgrader.preprocessors import ClearMarkScheme, ClearSolutions, ComputeChecksums, LockCells, SaveCells
 
 from autograder import CourseError
@@ -126,7 +124,7 @@ def _tried(
     url = database or folder.gradebook_url
     for attempt in range(1, TRIES + 1):
         try:
-            with _one_at_a_time(folder), _alembic_on_path():
+            with _one_at_a_time(folder), without_alembics_command():
                 return work(url)
         except sqlalchemy.exc.OperationalError as error:
             reason = str(error.orig)
@@ -144,7 +142,7 @@ def _tried(
                 "use a URL that begins with postgresql+psycopg://"
             )
             break
-        except (OSError, subprocess.CalledProcessError, api.InvalidEntry) as error:
+        except (OSError, api.InvalidEntry) as error:
             reason = f"{error}"
             break
     raise GradebookError(f"the gradebook {_shown(url)} cannot be {verb}: {reason}\n  → {remedy}")
@@ -204,7 +202,7 @@ def _complete(book: Any) -> None:
         )
         versions.create(connection, checkfirst=True)
         if connection.execute(versions.select()).first() is None:
-            connection.execute(versions.insert().values(version_num=api.get_alembic_version()))
+            connection.execute(versions.insert().values(version_num=schema_version()))
 
 
 def _save_cells(lecture: Lecture, url: str) -> None:
@@ -509,11 +507,21 @@ def _one_at_a_time(folder: ClassFolder) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _alembic_on_path() -> Iterator[None]:
-    # nbgrader runs the command `alembic` when it creates the tables.
-    before = os.environ.get("PATH", os.defpath)
-    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{before}"
+def without_alembics_command() -> Iterator[None]:
+    """Let nbgrader's API, in this process, create a gradebook without running the command `alembic`.
+
+    It runs that to learn the schema's version. Alembic's library tells us sooner, and isn't missing from PATH.
+    """
+    before, api.get_alembic_version = api.get_alembic_version, schema_version
     try:
         yield
     finally:
-        os.environ["PATH"] = before
+        api.get_alembic_version = before
+
+
+@functools.cache
+def schema_version() -> str:
+    """The version of nbgrader's tables, as the command `alembic heads` prints it."""
+    from alembic.script import ScriptDirectory  # only a new gradebook needs it
+
+    return str(ScriptDirectory(dbutil.ALEMBIC_DIR).get_current_head())

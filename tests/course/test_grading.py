@@ -23,6 +23,7 @@ from nbgrader.apps import AutogradeApp, ExportApp, GenerateAssignmentApp, Genera
 from autograder import project
 from autograder.authoring import build, checks
 from autograder.grading import source
+from autograder.records import gradebook
 
 # nbgrader warns of itself, in this process too.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -69,9 +70,8 @@ def in_this_process(course: Path, command: str, *arguments: str) -> None:
     # Nothing of a kernel is wanted once its notebook has run; to end in an orderly way takes it half a second.
     quick = ["--Execute.shutdown_kernel=immediate"] if command == "autograde" else []
     app = COMMANDS[command]()
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, gradebook.without_alembics_command():
         patch.chdir(course)
-        patch.setenv("PATH", PATH)
         app.initialize([*arguments, *quick])
         app.start()  # exits where something fails
 
@@ -98,7 +98,9 @@ def test_an_endless_loop_costs_a_minute_and_its_own_exercise(tmp_path: Path, mon
         monkeypatch.setattr(KernelProvisionerFactory.instance(), "default_provisioner_name", "warm")
     (lecture,) = build.course_directory(tmp_path, [FIRST])
     endless, *others = lecture.exercises
-    answers = {each.name: each.solution for each in others} | {endless.name: "while True:\n    pass"}
+    answers = {each.name: each.solution for each in others} | {
+        endless.name: "import time\n\nwhile True:\n    time.sleep(0.01)"
+    }
     notebook = exercises_only(lecture, answers.values())
     build.write_notebook(notebook, project.notebook_path(tmp_path / "source", lecture.name))
     in_this_process(tmp_path, "generate_assignment", lecture.name)

@@ -6,7 +6,7 @@ asked for. tests/grading/test_hidden_inputs.py has what happens otherwise.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache, wraps
+from functools import wraps
 
 import pytest
 
@@ -34,28 +34,69 @@ def tried() -> sandbox.Sandbox:
     return box
 
 
-@cache
-def refusal() -> str:
-    """Why there is no sandbox here, or nothing."""
+class Shared:
+    """One sandbox for all tests of this process that only want to grade in one: its start takes longer than most."""
+
+    box: sandbox.Sandbox | None = None
+    refusal: str | None = None  # why there is no sandbox here, or nothing
+
+    @classmethod
+    def get(cls) -> sandbox.Sandbox:
+        """The sandbox, as new: another one if something has ended it. Skips the test where there is none."""
+        if cls.refusal:
+            pytest.skip(cls.refusal)
+        if cls.box is not None and (cls.box._process.poll() is not None or not works(cls.box)):
+            cls.close()
+        if cls.box is None:
+            try:
+                cls.box = tried()
+            except pytest.skip.Exception as error:
+                cls.refusal = str(error)
+                raise
+        cls.refusal, cls.box.limits = "", Limits()
+        return cls.box
+
+    @classmethod
+    def close(cls) -> None:
+        if cls.box is not None:
+            cls.box.close()
+            cls.box = None
+
+
+def works(box: sandbox.Sandbox) -> bool:
     try:
-        tried().close()
-    except pytest.skip.Exception as error:
-        return str(error)
-    return ""
+        with box.conversation() as talk:
+            talk.ask(Run(""))
+    except (sandbox.SandboxError, conversation.Gone):
+        return False
+    return True
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     has_one = "box" in getattr(item, "fixturenames", ())  # which is tried where it is made
-    if item.get_closest_marker("sandboxed") and not has_one and (why := refusal()):
-        pytest.skip(why)
+    if item.get_closest_marker("sandboxed") and not has_one and Shared.refusal is None:
+        Shared.get()
+    if item.get_closest_marker("sandboxed") and not has_one and Shared.refusal:
+        pytest.skip(Shared.refusal)
 
 
 @pytest.fixture(scope="module")
-def box() -> Iterator[sandbox.Sandbox]:
-    """A sandbox for all tests of a file that only want to grade in one: starting it takes longer than most of them."""
-    with tried() as box:
-        yield box
+def box() -> sandbox.Sandbox:
+    return Shared.get()
+
+
+@pytest.fixture
+def one_box() -> Iterator[None]:
+    """What grades in this process starts one sandbox, and not one for each command."""
+    with worker.kept_box():
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def shared() -> Iterator[None]:
+    yield
+    Shared.close()
 
 
 @pytest.fixture

@@ -11,14 +11,12 @@ import logging
 import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import nbformat
 import pytest
-from nbgrader import api
 from nbgrader.api import Gradebook
 from typer.testing import CliRunner
 
@@ -103,8 +101,7 @@ class Class:
 @pytest.fixture(autouse=True, scope="module")
 def version() -> Iterator[None]:
     """nbgrader asks another program for it whenever it makes a gradebook, which takes a second."""
-    with pytest.MonkeyPatch.context() as patch, gradebook._alembic_on_path():
-        patch.setattr(api, "get_alembic_version", cache(api.get_alembic_version))
+    with gradebook.without_alembics_command():
         yield
 
 

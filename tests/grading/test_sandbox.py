@@ -112,7 +112,7 @@ def test_a_submissions_memory_does_not_say_what_is_mounted_where() -> None:
     told = (b" - tmpfs ", bytes(project.ROOT))  # the first is from a line of mountinfo
     with sandbox.Sandbox() as box, box.conversation() as talk:
         assert talk.ask(Run("x = 1")) == Ran("", "")
-        submission = psutil.Process().children(recursive=True)[-1].pid
+        submission = psutil.Process(box._process.pid).children(recursive=True)[-1].pid
         found: set[bytes] = set()
         try:
             with open(f"/proc/{submission}/mem", "rb", 0) as memory:

@@ -66,7 +66,8 @@ def known() -> Iterator[dict[str, Outcome]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(worker, "grade_one", once)
         patch.setattr(os, "fsync", lambda handle: None)  # thousands of them take most of the time; no power fails here
-        yield found
+        with worker.kept_box():
+            yield found
 
 
 def held(root: Path, size: int, known: dict[str, Outcome], kill: bool = False) -> semester.Semester:
@@ -152,11 +153,12 @@ def test_of_two_decisions_at_the_same_moment_both_are_kept_and_the_later_one_cou
 
 def test_work_that_comes_after_points_by_hand_is_asked_about_with_both_values(made: semester.Semester) -> None:
     assert {student for student, _ in made.again} == made.asked.keys() and len(made.asked) > 2
+    results = found(made, NAMES[0])
     for (student, exercise), points in made.again.items():
         earlier = [each for each in decisions.read(made.folder, NAMES[0], student)[0] if each.exercise == exercise]
         [before, after] = earlier[-2:]
         [asked] = [note for note in made.asked[student] if note.startswith(f"{exercise}: ")]
-        worth = next(mark.worth for mark in found(made, NAMES[0])[student].marks if mark.exercise == exercise)
+        worth = next(mark.worth for mark in results[student].marks if mark.exercise == exercise)
         assert f"{before.who} gave {before.points:g} points" in asked
         assert f"now the tests give {worth:g}" in asked and before.points != worth
         assert after.points == points != worth and after.submission != before.submission
@@ -217,9 +219,10 @@ def test_the_same_semester_ends_the_same(tmp_path: Path, known: dict[str, Outcom
         made = held(tmp_path / each, 20, known)
         ends.append({name: exported(made, name) for name in NAMES})
         for name in NAMES:
-            points = {student: one.points for student, one in found(made, name).items() if one.points is not None}
+            results = found(made, name)
+            points = {student: one.points for student, one in results.items() if one.points is not None}
             assert points == pytest.approx(planned(made, name))
-            assert {one.state for one in found(made, name).values()} <= {State.GRADED, State.NOT_SUBMITTED}
+            assert {one.state for one in results.values()} <= {State.GRADED, State.NOT_SUBMITTED}
     assert ends[0] == ends[1]
 
 
@@ -233,4 +236,5 @@ def test_correcting_the_wrong_test_gave_the_right_answer_its_points(made: semest
     theirs = [student for student in made.students
               if [one.version for one in made.work.get((name, student), [])] == [right[0]]]  # fmt: skip
     assert len(theirs) > 5
-    assert all(sum(mark.points for mark in found(made, name)[student].marks) == lecture.points for student in theirs)
+    results = found(made, name)
+    assert all(sum(mark.points for mark in results[student].marks) == lecture.points for student in theirs)

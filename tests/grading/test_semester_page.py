@@ -38,6 +38,7 @@ def test_the_page_and_the_lectures_are_of_one_kind() -> None:
 
 
 @pytest.mark.sandboxed
+@pytest.mark.usefixtures("one_box")
 @pytest.mark.parametrize("has_own", [True, False], ids=["with exercises of its own", "without"])
 def test_every_command_works_in_this_order(has_own: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     solutions = tmp_path / "course" / "solutions"
