@@ -75,9 +75,13 @@ def works(box: sandbox.Sandbox) -> bool:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     has_one = "box" in getattr(item, "fixturenames", ())  # which is tried where it is made
-    if item.get_closest_marker("sandboxed") and not has_one and Shared.refusal is None:
+    if not item.get_closest_marker("sandboxed") or has_one:
+        return
+    if Shared.refusal is None:
         Shared.get()
-    if item.get_closest_marker("sandboxed") and not has_one and Shared.refusal:
+    if item.get_closest_marker("hostile"):
+        Shared.close()  # these flood what all sandboxes share
+    if Shared.refusal:
         pytest.skip(Shared.refusal)
 
 
