@@ -8,12 +8,12 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, BrowserType
 
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
@@ -22,9 +22,9 @@ ROOT = TESTS.parent
 # is also the order in which files start, the longest first, so that no worker sits idle at the end of a run.
 SLOW = [
     "browser/test_lectures.py",
+    "course/test_notebooks.py",  # before the book, which shows what these tests run: it would wait for all of them
     "setup/test_book.py",
     "course/test_grading.py",
-    "course/test_notebooks.py",
     "setup/test_release.py",
     "setup/test_bootstrap.py",
     "setup/test_kernel.py",
@@ -148,8 +148,8 @@ def _lying_around() -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """Chromium without a screen: the system's, or the one that Playwright installed."""
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[BrowserType, dict[str, Any]]]:
+    """Chromium without a screen, the system's or the one that Playwright installed, and how to launch it."""
     from playwright.sync_api import sync_playwright  # not there where only the GPU is tested
 
     with sync_playwright() as playwright:
@@ -160,10 +160,20 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         # Chromium's own sandbox refuses to run as root, and its updates need a network.
         flags = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
         home = str(tmp_path_factory.mktemp("chromium"))
-        browser = playwright.chromium.launch(
-            executable_path=executable,
-            args=[*flags.split(), "--disable-component-update", "--disable-sync"],
-            env={**os.environ, "HOME": home, "XDG_CONFIG_HOME": home, "XDG_CACHE_HOME": home},
+        yield (
+            playwright.chromium,
+            {
+                "executable_path": executable,
+                "args": [*flags.split(), "--disable-component-update", "--disable-sync"],
+                "env": {**os.environ, "HOME": home, "XDG_CONFIG_HOME": home, "XDG_CACHE_HOME": home},
+            },
         )
-        yield browser
-        browser.close()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: tuple[BrowserType, dict[str, Any]]) -> Iterator[Browser]:
+    """A browser in which each page is somebody else's: it shares no cache with the others."""
+    kind, how = chromium
+    browser = kind.launch(**how)
+    yield browser
+    browser.close()

@@ -13,6 +13,14 @@ LISTEN = """root => {
   root.heard = [];
   root.addEventListener("course-frame", (event) => root.heard.push(event.detail));
 }"""
+# The latest answer, once there are more than `before`. The page says when one comes: asking it sixty times a second, as
+# Playwright would, takes a processor from whoever computes the answer.
+ANSWER = """(root, [before, patience]) => new Promise((resolve, reject) => {
+  const found = () => root.heard.length > before && resolve(root.heard.at(-1));
+  root.addEventListener("course-frame", found);
+  setTimeout(() => reject(new Error("no answer: " + root.innerText)), patience);
+  found();
+})"""
 # Sets a control as if by hand.
 PUT = "(control, value) => { control.value = value; control.dispatchEvent(new Event('input')); }"
 # How the drawing in the page differs from the one in the frame: a page is changed piece by piece. "" if not at all.
@@ -39,10 +47,7 @@ def moves(root: Locator, page: Page) -> Iterator[tuple[str, dict[str, Any], dict
         nonlocal last
         before = root.evaluate("root => root.heard.length")
         act()
-        page.wait_for_function(
-            "([root, n]) => root.heard.length > n", arg=[root.element_handle(), before], timeout=WAIT
-        )
-        heard = root.evaluate("root => root.heard.at(-1)")
+        heard = root.evaluate(ANSWER, [before, WAIT])
         last = heard["answer"]
         return what, heard["asked"], heard["answer"]
 

@@ -78,7 +78,9 @@ def test_a_lecture_from_top_to_bottom(lecture: source.Lecture, lab: Lab, page: P
     lab.open_next(page, f"{lecture.name}/{lecture.name}.ipynb")
     assert not page.evaluate("jupyterapp.shell.currentWidget.context.model.dirty"), "opening the notebook changed it"
     page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
-    page.wait_for_function(RAN, timeout=2 * WAIT)
+    page.wait_for_function(
+        RAN, timeout=2 * WAIT, polling=250
+    )  # ms; by default the page draws anew sixty times a second
     assert page.locator(".jp-RenderedText[data-mime-type*=error], [data-mime-type*=stderr]").all_inner_texts() == []
     count = len(lecture.exercises)
     assert page.locator(".course-check", has_text="on the cases that you can see").count() == count
@@ -102,7 +104,7 @@ def test_a_lecture_from_top_to_bottom(lecture: source.Lecture, lab: Lab, page: P
         lab.open_next(page, f"{lecture.name}/{lecture.name}.ipynb")
         with contextlib.suppress(TimeoutError):
             same = f"wanted => ({DRAWN})().join() === wanted"
-            page.wait_for_function(same, arg=",".join(map(str, drawn)), timeout=WAIT)
+            page.wait_for_function(same, arg=",".join(map(str, drawn)), timeout=WAIT, polling=250)
         missing = sorted(set(drawn) ^ set(page.evaluate(DRAWN)))
         assert not missing, {cell: page.locator(".jp-Cell").nth(cell).inner_text() for cell in missing}
         assert f"{count} of {count} exercises done" in page.get_by_role("region", name="Your progress").inner_text()

@@ -70,7 +70,10 @@ def test_whatever_the_outputs_depend_on_has_it_run_again(
     for number, change in enumerate(
         [
             lambda: monkeypatch.setenv("COURSE_PRESET", "large"),
-            lambda: monkeypatch.setattr(execution.importlib.metadata, "distributions", lambda: []),
+            lambda: (
+                monkeypatch.setattr(execution, "_packages", execution._packages.__wrapped__),  # without its cache
+                monkeypatch.setattr(execution.importlib.metadata, "distributions", lambda: []),
+            ),
             lambda: monkeypatch.setattr(execution.sys, "version", "3.99"),
             lambda: monkeypatch.setattr(execution.os, "cpu_count", lambda: 999),
             lambda: helper.write_text("size = 2\n"),

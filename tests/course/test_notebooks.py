@@ -35,7 +35,9 @@ def test_a_second_run_on_a_stock_kernel_shows_what_the_first_showed(path: Path, 
     build.write_notebook(notebook, executed)
 
     command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=120"]
-    command += ["-p", "no:cacheprovider", "-c", "/dev/null", "-q", "--durations=5", str(executed)]
+    # Without plugins that have no part in this: importing Hypothesis and anyio takes more than a second each time.
+    command += ["--disable-plugin-autoload", "-p", "nbval.plugin", "-p", "no:cacheprovider"]
+    command += ["-c", "/dev/null", "-q", "--durations=5", str(executed)]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     print(ran.stdout[-4000:])
     assert ran.returncode == 0, (

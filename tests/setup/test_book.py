@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 import explorers
@@ -20,7 +21,7 @@ import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup, Tag
-from playwright.sync_api import Browser, Page, Response
+from playwright.sync_api import Browser, BrowserContext, BrowserType, Page, Response
 
 from autograder import project
 from autograder.authoring import book, build, colab, execution
@@ -220,6 +221,23 @@ def address(site: Path) -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.fixture(scope="module")
+def returning(
+    chromium: tuple[BrowserType, dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BrowserContext]:
+    """A reader who opens several pages. From the second on, the browser has Pyodide in its cache, and compiled."""
+    kind, how = chromium
+    context = kind.launch_persistent_context(tmp_path_factory.mktemp("reader"), **how)
+    yield context
+    context.close()
+
+
+def opened(returning: BrowserContext, width: int = 1100) -> Page:
+    page = returning.new_page()
+    page.set_viewport_size({"width": width, "height": 700})
+    return page
+
+
 IN_FIREFOX = ["02_dtypes", "08_optimizers", "12_scale"]
 EXPLORED = [path.stem for path in source.lectures(project.SOLUTIONS) if ".explore(" in path.read_text(encoding="utf-8")]
 
@@ -252,10 +270,10 @@ def test_a_page_fits_a_phone_and_takes_less_than_a_megabyte_until_an_explorer_is
 @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is needed to fetch Pyodide")
 @pytest.mark.parametrize("name", ["planner", *EXPLORED])
 def test_an_explorer_in_the_book_says_what_python_says_here(
-    name: str, site: Path, address: str, browser: Browser
+    name: str, site: Path, address: str, returning: BrowserContext
 ) -> None:
     path = site / "planner.html" if name == "planner" else lecture_page(site, name)
-    page = browser.new_page(viewport={"width": 1100, "height": 700})
+    page = opened(returning)
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(f"{error}"))
     page.on("request", lambda each: None if each.url.startswith((address, "data:")) else problems.append(each.url))
@@ -283,9 +301,9 @@ def test_an_explorer_in_the_book_says_what_python_says_here(
 @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is needed to fetch Pyodide")
 @pytest.mark.parametrize("width", [1100, 400])
 def test_an_error_stands_below_its_control_and_moves_nothing_from_under_the_hand(
-    width: int, site: Path, address: str, browser: Browser
+    width: int, site: Path, address: str, returning: BrowserContext
 ) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 700})
+    page = opened(returning, width)
     page.goto(f"{address}/{lecture_page(site, '03_strides_and_views').relative_to(site).as_posix()}")
     root = page.locator("figure.course-explorer", has=page.locator("input[name='stride 1']"))
     control, said = root.locator("input[name='stride 1']"), root.locator(".course-problem:not(:empty)")
@@ -338,11 +356,15 @@ def test_firefox_says_what_python_says_here(site: Path, address: str, tmp_path: 
 
 @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is needed to fetch Pyodide")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_in_an_explorer(scheme: str, site: Path, address: str, browser: Browser) -> None:
+def test_axe_finds_nothing_in_an_explorer(
+    scheme: Literal["light", "dark"], site: Path, address: str, returning: BrowserContext
+) -> None:
     for path in [site / "planner.html", *(lecture_page(site, name) for name in EXPLORED)]:
-        page = browser.new_page(color_scheme=scheme)
+        page = opened(returning, 1280)
+        page.emulate_media(color_scheme=scheme)
         page.goto(f"{address}/{path.relative_to(site).as_posix()}")
         page.locator(".course-control").first.wait_for()
+        assert page.evaluate("document.documentElement.dataset.theme") == scheme
         found = Axe().run(page, context={"include": [["figure.course-explorer"]]}).response["violations"]
         assert not [(each["id"], each["nodes"][0]["failureSummary"]) for each in found], path.name
         page.close()
@@ -364,8 +386,8 @@ def test_without_a_script_or_a_server_an_explorer_is_a_picture_that_says_so(
 
 
 @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is needed to fetch Pyodide")
-def test_a_plan_is_in_its_pages_address(address: str, browser: Browser) -> None:
-    page = browser.new_page()
+def test_a_plan_is_in_its_pages_address(address: str, browser: Browser, returning: BrowserContext) -> None:
+    page = opened(returning)
     page.goto(f"{address}/planner.html")
     first = page.locator(".course-title").inner_text()
     page.locator("select[name=model]").select_option("DeepSeek-V3")
