@@ -31,7 +31,7 @@ from autograder.grading.text import NOTES_LIMIT, clean, folded, one_line
 from autograder.inside.limits import Limits
 from autograder.inside.names import defined
 from autograder.project import source_path
-from autograder.records import decisions, due, results, roster
+from autograder.records import attempts, decisions, due, results, roster
 from autograder.records.export import Format
 from autograder.records.folder import CLASS, CONFIG, SETTINGS, ClassFolder, listed
 
@@ -479,8 +479,13 @@ def decide(
         stands = decisions.apply(course, results.standing(course, lecture_name, student))
         stands = due.table(course, lecture_name, {student: stands}, students)[student]
         problem = _follow(course, lecture, student, students)
+        other_attempts = (
+            until and due.read(course, lecture_name).best and len(attempts.read(course, lecture_name, student)) > 1
+        )
     for note in stands.notes if given == student else ():  # notes may contain the name behind the alias
         _say(f"• {note}")
+    if other_attempts:
+        _say("• another attempt may count now: `course grade` finds out")
     worth = "" if stands.points is None else f", {stands.points:g} of {lecture.points:g} points"
     _say(f"{given}: {stands.state}{worth}")
     if problem:
@@ -558,8 +563,9 @@ def interview(
 ) -> None:
     """Write three questions about each student's own work.
 
-    interviews/LECTURE.html has questions for a two-minute conversation, about mistakes, code and predictions, and lists
-    identical answers that deserve a look. Safe to repeat; the same work gets the same questions.
+    interviews/LECTURE.html (LECTURE.STUDENT.html for one student) has questions for a two-minute conversation, about
+    mistakes, code and predictions, and lists identical answers that deserve a look. Safe to repeat; the same work gets
+    the same questions.
     """
     from autograder.records import interview as interviews
 
@@ -572,7 +578,8 @@ def interview(
             )
         path, count, equal = interviews.write(course, read, found, student)
     console.print(
-        f"{path}: questions for {count} students; {len(equal)} identical answers deserve a look",
+        f"{path}: questions for {count} student{'' if count == 1 else 's'}; "
+        f"{len(equal)} identical answer{' deserves' if len(equal) == 1 else 's deserve'} a look",
         highlight=False,
         soft_wrap=True,
     )

@@ -81,7 +81,8 @@ def collect(
     unknown = sum(not attempt.when and not attempt.late for _, attempt in summary.new)
     if rules.due is not None and unknown:
         summary.remarks.append(
-            f"{source.name} doesn't say when {unknown} attempts were handed in, so they count as on time"
+            f"{source.name} doesn't say when {unknown} attempt{'' if unknown == 1 else 's'} came in, so nothing is "
+            f"taken off for {'it' if unknown == 1 else 'them'}"
         )
     summary.missing = [
         name

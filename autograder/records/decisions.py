@@ -272,13 +272,18 @@ def _looked_at(review: Decision, result: Result, notes: Iterable[str]) -> bool:
 
 
 def _question(decision: Decision, mark: Mark, points: float) -> str:
-    given = f"{one_line(decision.who)} gave {decision.points:g} points on {decision.day}"
+    given = f"{one_line(decision.who)} gave {_points(decision.points or 0)} on {decision.day}"
     if mark.open:
         return f"{mark.exercise}: {given} for a different submission; they count until somebody decides again"
     return (
-        f"{mark.exercise}: {given} when the tests gave {decision.found:g}; the work or the tests have changed, and "
-        f"now the tests give {mark.points:g}. Until somebody decides again, {points:g} points count"
+        f"{mark.exercise}: {given} when the tests gave {decision.found:g} of {decision.worth:g}; the work or the tests "
+        f"have changed, and now the tests give {mark.points:g} of {mark.worth:g}. Until somebody decides again, "
+        f"{_points(points)} {'counts' if points == 1 else 'count'}"
     )
+
+
+def _points(number: float) -> str:
+    return f"{number:g} point{'' if number == 1 else 's'}"
 
 
 def apply(folder: ClassFolder, result: Result) -> Result:

@@ -87,7 +87,7 @@ def write(
             ],
         )
     )
-    path = folder.root / "interviews" / f"{lecture.name}.html"
+    path = folder.root / "interviews" / (f"{lecture.name}.{student}.html" if student else f"{lecture.name}.html")
     pages.write(path, text)
     return path, len(asked), equal
 

@@ -244,8 +244,11 @@ def test_a_decision_about_other_work_is_asked_about_with_both_values(
     assert course.nbgraders("ada")[2] is asked and (course.stands("ada").state is State.NEEDS_REVIEW) is asked
     if not asked:
         return
-    assert f"Tess gave {given:g} points" in said and f"the tests gave {then:g}" in said, said
-    assert f"now the tests give {now:g}" in said and f"{counts:g} points count" in said
+    assert f"Tess gave {given:g} points" in said and f"the tests gave {then:g} of {FIRST.points:g}" in said, said
+    assert (
+        f"now the tests give {now:g} of {FIRST.points:g}" in said
+        and (f"{counts:g} point counts" if counts == 1 else f"{counts:g} points count") in said
+    )
     course.decide("ada", FIRST.name, "--points", "0.6")
     assert course.stands("ada").state is State.GRADED and course.mark("ada").points == 0.6
     assert course.nbgraders("ada")[2] is False

@@ -255,7 +255,8 @@ def test_the_best_attempt_counts_where_the_class_says_so(course: ClassFolder, mo
     # Collecting again what's known doesn't undo the choice, and a late attempt has to be better by what it costs.
     attempt(course, 4, right, DUE + timedelta(days=3))
     assert graded(course).results["ada"].late == "" and course.submission("ada", NAME).read_bytes() == contents[1]
-    decisions.decide(course, NAME, "ada", until="2026-12-24", by="me")
+    said = CliRunner().invoke(cli.app, ["decide", str(course.root), NAME, "ada", "--until", "2026-12-24"]).output
+    assert "another attempt may count now" in said
     attempt(course, 5, right | {"more": ""}, DUE + timedelta(days=3))
     graded(course)
     stamp = (course.assignment("ada", NAME) / "timestamp.txt").read_text()
@@ -298,7 +299,7 @@ def test_collecting_leaves_the_choice_to_grading_and_says_what_has_no_time(cours
         archive.writestr(f"lovelaceada_1_2_{NAME}.ipynb", "first")
         archive.writestr(f"lovelaceada_1_3_{NAME}-1.ipynb", "second")
     found = collect.collect(course, NAME, tmp_path / "s.zip", [NAME])
-    assert found.remarks == ["s.zip doesn't say when 2 attempts were handed in, so they count as on time"]
+    assert found.remarks == ["s.zip doesn't say when 2 attempts came in, so nothing is taken off for them"]
     assert course.submission("ada", NAME).read_text() == "second"
     course.submission("ada", NAME).write_text("first")
     assert not collect.collect(course, NAME, tmp_path / "s.zip", [NAME]).new

@@ -75,8 +75,9 @@ def run(course: Path, *arguments: str, code: int = 0) -> str:
     return ran.output
 
 
-def page(course: Path) -> str:
-    return (course / "interviews" / f"{LECTURE.name}.html").read_text(encoding="utf-8")
+def page(course: Path, student: str = "") -> str:
+    name = f"{LECTURE.name}.{student}.html" if student else f"{LECTURE.name}.html"
+    return (course / "interviews" / name).read_text(encoding="utf-8")
 
 
 def test_there_is_one_about_a_mistake_one_about_a_line_and_one_about_a_prediction(tmp_path: Path) -> None:
@@ -118,8 +119,9 @@ def test_the_same_work_gets_the_same_questions_and_another_student_others(tmp_pa
     assert page(tmp_path) == first
     questions = [re.sub(r"<h2.*?</h2>", "", part) for part in first.split("<section>")[-3:]]
     assert len(set(questions)) == 3
-    run(tmp_path, "--student", "bob")
-    assert 'class="name">bob<' in page(tmp_path) and 'class="name">ada<' not in page(tmp_path)
+    assert "questions for 1 student;" in run(tmp_path, "--student", "bob")
+    assert 'class="name">bob<' in page(tmp_path, "bob") and 'class="name">ada<' not in page(tmp_path, "bob")
+    assert page(tmp_path) == first
     assert "there is no student 'dora'" in run(tmp_path, "--student", "dora", code=1)
 
 
@@ -128,7 +130,7 @@ def test_equal_answers_are_found_whatever_their_names_and_layout(tmp_path: Path)
     hand_in(tmp_path, "bob", **{FIRST.name: LONG.format("sizes", "n", "total").replace("    ", "  ")})
     hand_in(tmp_path, "cy", **{FIRST.name: LONG.format("a", "b", "c").replace("* 2 + 1", "* 3 + 1")})
     said = run(tmp_path)
-    assert "1 identical answers deserve a look" in said
+    assert "1 identical answer deserves a look" in said
     assert '<strong class="name">ada, bob</strong>' in page(tmp_path) and "proves nothing" in page(tmp_path)
 
 
