@@ -92,13 +92,13 @@ run above $10^{26}$ FLOPs, until it was revoked in January 2025. The EU's 2024 A
 risk", which has applied since 2025, at $10^{25}$. A law can use such a count because, as you'll see, anybody can
 compute it.
 
-Now we need a rate. An *H100* is a *GPU* (graphics processing unit), a card that NVIDIA makes for this work. (Its
-fastest version is called *SXM*; it's the one meant wherever we say H100.) A card's **peak** is the highest rate, in
-FLOP/s, that its maker promises. The H100's data sheet lists $1{,}979 \cdot 10^{12}$ FLOP/s for 16-bit numbers, with a
-footnote: *with sparsity*. That number applies only to multiplying two matrices when half the numbers in one of them are
-zeros, arranged in a fixed pattern. A **dense** matrix is an ordinary one, in which any number may be nonzero; for dense
-matrices the peak is half as high: 989.5 TFLOP/s (one TFLOP/s is $10^{12}$ FLOP/s), or about $10^{15}$ FLOP/s. (Lecture
-05 explains the footnote. For now, just remember to ask whether a peak is dense.)
+Now we need a rate. An *H100* is a *GPU* (graphics processing unit), a card that NVIDIA makes for training and running
+models. (Its fastest version is called *SXM*; that's the one we mean whenever we say H100.) A card's **peak** is the
+highest rate, in FLOP/s, that its maker promises. The H100's data sheet lists $1{,}979 \cdot 10^{12}$ FLOP/s for 16-bit
+numbers, with a footnote: *with sparsity*. That number applies only to multiplying two matrices when half the numbers in
+one of them are zeros, arranged in a fixed pattern. A **dense** matrix is an ordinary one, in which any number may be
+nonzero; for dense matrices the peak is half as high: 989.5 TFLOP/s (one TFLOP/s is $10^{12}$ FLOP/s), or about
+$10^{15}$ FLOP/s. (Lecture 05 explains the footnote. For now, just remember to ask whether a peak is dense.)
 
 **Predict.** You rent eight H100s for two weeks and run them at that dense peak, which real programs never reach. How
 many such two-week rentals would it take to train GPT-3?
@@ -182,11 +182,11 @@ peak")` compares two cards. How many of the older cards would you need to replac
 
 To answer the first question we need a count and a rate.
 
-*The count.* A **parameter** is a number in the model that training adjusts. A **token** is a piece of text, a word or
-part of one; the model sees its training data as a long sequence of tokens. In the **forward pass** the model reads the
-text and predicts each next token. For each token it multiplies each parameter by a number and adds the product to a
-running sum: 2 FLOPs per parameter. The **backward pass** then works out how each parameter should change to improve the
-predictions, and this takes twice as much work: 4 FLOPs. So
+*The count.* A **parameter** is a number in the model that training adjusts (Meta's Llama 3.1 405B has 405 billion of
+them). A **token** is a piece of text, a word or part of one; the model sees its training data as a long sequence of
+tokens. In the **forward pass** the model reads the text and predicts each next token. For each token it multiplies each
+parameter by a number and adds the product to a running sum: 2 FLOPs per parameter. The **backward pass** then works out
+how each parameter should change to improve the predictions, and this takes twice as much work: 4 FLOPs. So
 
 $$\text{training FLOPs} \approx 6 \cdot \text{parameters} \cdot \text{tokens} = 6 \, N \, D .$$
 
@@ -447,8 +447,8 @@ budgeted.predicted("the model for two weeks of eight H100s")
 
 # %% [markdown]
 r"""
-*Try it yourself:* how large is the compute-optimal model at the US threshold of $10^{26}$ FLOPs? Does that much
-text exist?
+*Try it yourself:* how large is the compute-optimal model at the US threshold of $10^{26}$ FLOPs? Does enough text exist
+to train it?
 
 ## 4 · What fits?
 
@@ -701,8 +701,8 @@ r"""
 > grow with the number of tokens you process at once, which is the batch size times the length of each text. (The
 > **batch size** is the number of texts that are processed together.)
 
-The layer from above, for instance, has to remember its input. (Here too, read the numbers and leave the PyTorch for
-later.)
+The layer that you saw above, for instance, has to remember its input. (Here too, read the numbers and leave the PyTorch
+for later.)
 """
 
 
@@ -807,8 +807,8 @@ r"""
 <details><summary>Hint 1</summary>There are two questions with separate answers: how many cards finish in time, and how many hold the model?</details>
 <details><summary>Hint 2</summary>How many FLOPs does one card do within the days, and how many bytes does it hold? <code>math.ceil</code> rounds up.</details>
 
-**Why it matters.** For every plan, ask which of the two is the limit. If it's memory, a recipe with fewer bytes per
-parameter helps and a faster card doesn't. If it's compute, the opposite is true.
+**Why it matters.** For every plan, ask which of the two resources is the limit. If it's memory, a recipe with fewer
+bytes per parameter helps and a faster card doesn't. If it's compute, the opposite is true.
 
 Which one is the limit for the 70-billion-parameter model of the first question?
 """
@@ -985,7 +985,7 @@ check("two_weeks")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Compare the two weeks with your result in section 1, and the one card with your result in section 4. For the day: GPT-3's training took 3.14e23 FLOPs. Would 1,024 H100s really need seven thousand days, nearly twenty years, for that?</details>
+<details><summary>Hint 1</summary>Compare the number for two weeks with your result in section 1, and the number for one card with your result in section 4. For the day: GPT-3's training took 3.14e23 FLOPs. Would 1,024 H100s really need seven thousand days, nearly twenty years, for that?</details>
 <details><summary>Hint 2</summary>How many days are there in two weeks? What does "tera" mean? How many cards does the name of the function mention? How many bytes is a GB on a label?</details>
 
 **Why it matters.** All three claims are wrong: the FLOPs in two weeks by a factor of 2, the FLOPs in a day by a factor
@@ -1105,8 +1105,8 @@ r"""
 The number at the start of each line is the most useful one here. It's that run's **implied MFU**, the MFU at which the
 prediction would have been right. Put any paper's parameters, tokens and GPU-hours into your formula and see what MFU
 comes out. A value between 0.3 and 0.5 is plausible on GPUs. Below 0.2, ask why. Above 0.6, ask what was counted. Such a
-number may be right: Google's training library MaxText reports 67% for a model of 32 billion parameters on 256 TPU v5e
-chips, Google's counterpart to GPUs. But none of these nine runs comes close.
+high number may still be right: Google's training library MaxText reports 67% for a model of 32 billion parameters on
+256 TPU v5e chips, Google's counterpart to GPUs. But none of these nine runs comes close.
 
 At the other end, Llama 3.1 8B took 2.9 times as many GPU-hours as predicted and Llama 3.1 70B took 1.6 times as many,
 as if their MFUs had been 0.14 and 0.25. The model card (the page published with the models) doesn't say why; perhaps
@@ -1128,12 +1128,12 @@ assert round(in_order[2], 2) == 0.34 and round(in_order[-1], 2) == 0.43  # seven
 
 # %% [markdown]
 r"""
-At 0.35 it would be seven as well, at 0.3 or 0.45 four, and at 0.5 only one. So what do these seven runs prove? Not that
-0.4 is the right MFU: it's the only number in the formula that you have to assume, and we took it from runs like these.
-They prove that this one assumption is enough. The GPU-hours differ by a factor of 170, but the MFUs of seven runs lie
-between 0.34 and 0.43, and parameters, tokens and the card's peak account for all the rest. So for well-run training on
-GPUs, expect an MFU in that range. These nine say little about badly run training, since a team with a low MFU has
-little reason to publish it.
+At 0.35 the count is seven as well, at 0.3 or 0.45 it's four, and at 0.5 it's only one. So what do these seven runs
+prove? Not that 0.4 is the right MFU: it's the only number in the formula that you have to assume, and we took it from
+runs like these. They prove that this one assumption is enough. The GPU-hours differ by a factor of 170, but the MFUs of
+seven runs lie between 0.34 and 0.43, and parameters, tokens and the card's peak account for all the rest. So for
+well-run training on GPUs, expect an MFU in that range. These nine say little about badly run training, since a team
+with a low MFU has little reason to publish it.
 
 Here's the whole formula with sliders, set to the first question, above the GPU-hours of seven published runs. Choose
 one of them and its card (an A100 for Llama 2), and move the MFU until your dot stands above the run's square. Do you

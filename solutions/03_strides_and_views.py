@@ -330,7 +330,8 @@ assert x.clone().untyped_storage().data_ptr() != start  # another storage, with 
 
 # %% [markdown]
 r"""
-*Try it yourself:* is `x.diagonal()` a view? Guess its stride first. Is `x.flip(0)`? (PyTorch has no negative strides.)
+*Try it yourself:* is `x.diagonal()` a view? Guess its stride first. And is `x.flip(0)` a view? (PyTorch has no negative
+strides.)
 
 ### Exercise 3.2 · One storage or two? &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
@@ -673,7 +674,7 @@ check("viewable")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Handle the simple cases first: the numbers of elements, empty tensors, dimensions of size 1.
+<details><summary>Hint 1</summary>Handle the simple cases first: different numbers of elements, empty tensors, dimensions of size 1.
 Then look at each pair of neighboring dimensions: do they merge? If they don't, there's a boundary between them, and no new dimension
 may cross it.</details>
 <details><summary>Hint 2</summary>Count pieces. A boundary after dimensions of sizes 2 and 3 cuts the elements, in row-major
@@ -901,7 +902,7 @@ shape and any strides you like; it keeps the tensor's offset unless you give ano
 rejects only negative strides, which PyTorch doesn't have, and elements outside the storage.
 
 Think of a language model's training data as one long sequence of tokens. To train on it, we take *windows* from it:
-stretches of a fixed length. A window can start at every position that still has enough tokens after it. Here are eight
+stretches of a fixed length. A window can start at any position that still has enough tokens after it. Here are eight
 tokens and their windows of four:
 
 ```

@@ -174,9 +174,9 @@ assert isinstance(q[0, 0], fits[2])  # a single vector
 
 # %% [markdown]
 r"""
-The result is checked too, so a function that mixes up its dimensions fails where the mistake is, not three files later.
-But the check sees only sizes, not meanings: if two dimensions have the same size, it can't tell them apart. In your
-tests, choose a different size for each dimension.
+`jaxtyped` checks a function's result too, so a function that mixes up its dimensions fails where the mistake is, not
+three files later. But the check sees only sizes, not meanings: if two dimensions have the same size, it can't tell them
+apart. In your tests, choose a different size for each dimension.
 """
 
 
@@ -630,9 +630,9 @@ assert torch.allclose(old, new, atol=1e-5)
 
 # %% [markdown]
 r"""
-In attention, the heads also have to change places with the tokens: each head is computed separately, so the head
-dimension moves to the front, next to the batch. Here are the vectors of 3 tokens, split into 2 heads of 6 numbers, with
-the shape `[heads, tokens, features]`. The picture shows the storage with one token per row; head 0 is outlined:
+In attention (section 6), the heads also have to change places with the tokens: each head is computed separately, so the
+head dimension moves to the front, next to the batch. Here are the vectors of 3 tokens, split into 2 heads of 6 numbers,
+with the shape `[heads, tokens, features]`. The picture shows the storage with one token per row; head 0 is outlined:
 """
 
 # %%
@@ -820,8 +820,8 @@ dimensions, a `permute` with six numbers, another `reshape`, and a comment that 
 A Vision Transformer puts one extra token, which contains no pixels, in front of the patches. `pack` joins tensors along
 the dimension called `*` and also returns the shape that each of them had there (`seams` below); given these shapes,
 `unpack` splits the result again. The next cell uses both, but first it puts the patches back in reverse order: your
-`unpatchify` makes a different photo from the same tokens, and the mean of the tokens is the same for both photos. So a
-model has to be told where each patch was.
+`unpatchify` makes a different photo from the same tokens, and the mean of the tokens is the same for both photos. The
+tokens don't say where in the photo they belong, so a model has to be told where each patch was.
 """
 
 # %%
@@ -885,16 +885,16 @@ print(f"one product with a 768 × 768 matrix: {readable(product, 's')}")
 
 # %% [markdown]
 r"""
-Since einops doesn't touch the numbers, what the names cost doesn't depend on the size of the tensor. Compared with the
-matrix products of a layer, which take milliseconds on a CPU, it's nothing. It can matter in a program that makes many
-small calls, such as one that generates text a token at a time.
+Since einops doesn't touch the numbers, the cost of the names doesn't depend on the size of the tensor. Compared with
+the matrix products of a layer, which take milliseconds on a CPU, it's nothing. It can matter in a program that makes
+many small calls, such as one that generates text a token at a time.
 
 `einops.einsum` calls `torch.einsum`, which you'll meet in other people's code. There, each name is a single letter, the
 pattern comes first, and the arrow may be missing.
 
 > **Trap: the missing arrow.** Without an arrow, `torch.einsum` gives the result one dimension for each letter that
-occurs exactly once, in *alphabetical* order. > So `torch.einsum("ab", x)` is `x`, and `torch.einsum("ba", x)` is its
-transpose. einops insists on an arrow.
+> occurs exactly once, in *alphabetical* order. So `torch.einsum("ab", x)` is `x`, and `torch.einsum("ba", x)` is its
+> transpose. einops insists on an arrow.
 """
 
 # %% tags=["item-104"]
@@ -928,7 +928,7 @@ $$\text{out}_t = \sum_s \text{weight}_{ts} \, v_s, \qquad
 
 That's two einsums with a softmax between them. Why divide by $\sqrt{e}$? If two vectors consist of $e$ independent
 random numbers with mean 0 and standard deviation 1, their dot product has a standard deviation of $\sqrt{e}$. Without
-the division, the longer the vectors are, the closer softmax comes to putting all its weight on one key.
+the division, the more numbers the vectors have, the closer softmax comes to putting all its weight on one key.
 """
 
 # %%
@@ -945,7 +945,7 @@ print(
 # %% [markdown]
 r"""
 *Try it yourself:* look at a few other queries: `dots[64:128]`, `dots[128:192]`, … How much does the largest weight
-leave for the others, with and without the scale?
+leave for the others, with and without the scaling?
 
 A model computes attention in several *heads*, each with its own queries, keys and values (exercise 4.6). For each head,
 there's one score for each pair of tokens.
@@ -1001,10 +1001,10 @@ r"""
 ### Exercise 4.5 · Attention &nbsp; ★★★ &nbsp; essential &nbsp; 20 minutes
 
 Write `attention(q, k, v, causal)` for any number of leading dimensions, which are the same for `q`, `k` and `v`. Scale
-the scores by $1/\sqrt{e}$, where $e$ is the length of a query. If `causal` is true, the queries belong to the last `t`
-of the `s` positions (t ≤ s), and each sees the keys up to and including the one at its own position. The scores may be
-large, including those that the mask hides. Every score (scaled or not) and every weight fits into the dtype, but the
-exponential of a score, such as `exp(100_000)`, may not (`softmax` can handle that). Anything you create, such as a
+the scores by $1/\sqrt{e}$, where $e$ is the length of a query. If `causal` is true, the `t` queries belong to the last
+`t` of the `s` key positions (t ≤ s), and each sees the keys up to and including the one at its own position. The scores
+may be large, including those that the mask hides. Every score (scaled or not) and every weight fits into the dtype, but
+the exponential of a score, such as `exp(100_000)`, may not (`softmax` can handle that). Anything you create, such as a
 mask, must be on the device of `q`: `device=q.device`. (The test uses the meta device to check this, so you don't need a
 GPU.) The result has the dtype of `q`, `k` and `v`, gradients flow back to all three, and you don't change them.
 """
@@ -1206,8 +1206,9 @@ concentrated.) Then make head 1 look two steps back.
 
 ### Your layer, and PyTorch's
 
-Now let's run the same function with weights of GPT-2's size. `nn.MultiheadAttention` stores the three matrices for
-queries, keys and values as the transposes of ours, stacked in a single tensor. One pattern separates them:
+Now let's run your `multi_head_attention` with weights the size of the smallest GPT-2's. `nn.MultiheadAttention` stores
+the three matrices for queries, keys and values as the transposes of ours, stacked in a single tensor. One pattern
+separates them:
 """
 
 # %%

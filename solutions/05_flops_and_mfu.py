@@ -59,9 +59,10 @@ assert round(gpt3 / budget) == 33
 r"""
 ### The matrix multiplication
 
-Nearly all the work of a language model is matrix multiplication and, at ordinary context lengths, nearly all of that is
-in linear layers. A **linear layer** multiplies $B$ vectors of $D$ numbers (one vector per token) by a matrix of
-weights, which gives $B$ vectors of $K$ numbers: `[B, D] @ [D, K] → [B, K]`. Here it is with every operation counted:
+Nearly all the work of a language model is matrix multiplication and, at ordinary context lengths (the number of tokens
+processed as one text), nearly all of that is in linear layers. A **linear layer** multiplies $B$ vectors of $D$ numbers
+(one vector per token) by a matrix of weights, which gives $B$ vectors of $K$ numbers: `[B, D] @ [D, K] → [B, K]`. Here
+it is with every operation counted:
 """
 
 
@@ -261,8 +262,8 @@ you use.
 ### Watching layers run
 
 To count the FLOPs of a whole model, you have to know which layers run and what each of them receives. A *forward hook*
-is a function that you register on a module (an `nn.Module`: a layer, or a model made of layers). After each call,
-PyTorch passes the hook the module, a tuple of its inputs, and its output.
+is a function that you register on a module (an `nn.Module`: a layer, or a model made of layers). After each call of the
+module, PyTorch calls the hook with the module, a tuple of its inputs, and its output.
 """
 
 # %%
@@ -683,8 +684,9 @@ draw more power, and its peaks are 80 and 2,500.
 That's the speed for weights that are half zeros, in a regular pattern. **2:4 sparsity** means that in every group of
 four neighbors in a row of weights, at least two are zero. The tensor cores leave out half of the multiplications, but
 the data sheet counts all of them. For *dense* matrices, such as yours, the peak is half of the printed number, about
-989. The float32 peak, 67 TFLOP/s, has no such footnote, so don't halve it. (The 67.5 in the code of CS336's lecture
-([2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py)) isn't on the data sheet.)
+989. The float32 peak, 67 TFLOP/s, has no such footnote, so don't halve it. (The code of CS336's lecture
+([2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py)) has 67.5, which isn't on the
+data sheet.)
 """
 
 # %% tags=["item-49", "error-32"]
@@ -905,8 +907,8 @@ assert math.isclose(hidden.numel() / work, 2 / (9 * width)) and gelu_work < 0.01
 
 # %% [markdown]
 r"""
-On an idle machine, the GELU's share of the time is larger than its share of the work; section 6 explains why. But
-first: how large must a multiplication be to be efficient?
+On an otherwise idle machine, the GELU's share of the time is larger than its share of the work; section 6 explains why.
+But first: how large must a multiplication be to be efficient?
 
 ### From tiny to large
 
@@ -1037,10 +1039,10 @@ operation is its number of FLOPs per byte moved.
 
 $$\text{intensity} = \frac{\text{FLOPs}}{\text{bytes moved}} \qquad\qquad \text{FLOP/s} \le \min(\text{peak},\; \text{intensity} \cdot \text{bandwidth})$$
 
-Multiply the bytes that memory moves per second by the FLOPs per byte, and you get the FLOP/s that memory allows. The
-arithmetic units allow at most the peak. The smaller of the two is the limit. The **roofline** of a machine is this
-limit, min(peak, intensity · bandwidth), plotted against the intensity (Williams, Waterman and Patterson, 2009). Here's
-an H100's, in float32:
+Multiply the bytes that memory moves per second (its *bandwidth*) by the FLOPs per byte, and you get the FLOP/s that
+memory allows. The arithmetic units allow at most the peak. The smaller of the two is the limit. The **roofline** of a
+machine is this limit, min(peak, intensity · bandwidth), plotted against the intensity (Williams, Waterman and
+Patterson, 2009). Here's an H100's, in float32:
 """
 
 # %% tags=["folded"]
@@ -1122,9 +1124,9 @@ r"""
 
 **Why it matters.** If an operation waits for memory, neither a higher peak nor fewer FLOPs will help.
 
-With 2-byte numbers, the formula gives $n/3$ for square matrices: multiplications get *more efficient* as they get
-larger. For a batch of $B$ tokens and a large weight matrix, the intensity is nearly $B$ itself, as long as $B$ is small
-compared with $D$ and $K$:
+With 2-byte numbers, the formula gives $n/3$ for two $n \times n$ matrices: multiplications get *more efficient* as they
+get larger. For a batch of $B$ tokens and a large weight matrix, the intensity is nearly $B$ itself, as long as $B$ is
+small compared with $D$ and $K$:
 """
 
 # %% tags=["item-95", "item-96"]
@@ -1211,8 +1213,8 @@ The roofline says how fast an operation *could* be. CS336's lecture
 ([2026](https://github.com/stanford-cs336/lectures/blob/main/lecture_02.py)) turns this into a formula for the MFU
 itself: the smaller of 1 and intensity / ridge point. By that formula, every multiplication to the right of the ridge
 point has an MFU of 1. But even mamf-finder's best on an H100 reached only 0.80 (section 5). An MFU has to be measured;
-the formula gives only an upper bound, and for a program of several operations not even a good one. Here it is (the code
-is ours):
+the formula gives only an upper bound, and for a program of several operations not even a good one. Here's that formula
+as a function (the code is ours):
 """
 
 
@@ -1276,10 +1278,10 @@ assert mfu_limit([widening], *h100_roof) == 1 > fastest[1] / h100_sxm.peak[torch
 r"""
 ### Four memory-bound operations on your machine (optional)
 
-Is a ReLU no faster than a GELU on your machine, too? If both are memory-bound, the FLOP/s of each equal its intensity
-times the bandwidth. So the *ratio* of their FLOP/s is the ratio of their intensities, 20, whatever the bandwidth is. In
-the same way, we expect the dot product to reach 2 times the FLOP/s of the ReLU, and the matrix-vector product 4 times.
-These ratios hold for any dtype; on a CPU we use float32.
+Is a ReLU no faster than a GELU on your machine as well? If both are memory-bound, the FLOP/s of each equal its
+intensity times the bandwidth. So the *ratio* of their FLOP/s is the ratio of their intensities, 20, whatever the
+bandwidth is. In the same way, we expect the dot product to reach 2 times the FLOP/s of the ReLU, and the matrix-vector
+product 4 times. These ratios hold for any dtype; on a CPU we use float32.
 """
 
 # %% tags=["timed"]
@@ -1456,8 +1458,8 @@ cores use the positions to pick the two inputs that belong to these values.
 But where do you get such weights? Not easily in training: each step changes all weights, so zeros don't stay zeros, and
 the backward pass multiplies by the *transposed* weights, whose groups of four run along the other dimension. So you
 make them afterward, for *inference*, the use of a trained model (lecture 13): train a dense model, set half of its
-weights to zero (this is called *pruning*), and train a little more to repair the damage (Mishra and others, 2021,
-arXiv:2104.08378).
+weights to zero (this is called *pruning*), and train a little more, with those zeros held fixed, to repair the damage
+(Mishra and others, 2021, arXiv:2104.08378).
 
 ### Exercise 5.7 · Prune to 2:4 (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 

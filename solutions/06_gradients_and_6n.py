@@ -628,8 +628,8 @@ assert backward / forward == 1.5
 # %% [markdown]
 r"""
 > **Trap: two products for each layer.** If you assume two products for each layer, you get $4BDD + 4BDK$ for the
-backward pass of this example. Look at > the two layers again: what would each of the four products be used for? Decide
-before you run the next cell.
+> backward pass of this example. Look at the two layers again: what would each of the four products be used for? Decide
+> before you run the next cell.
 """
 
 # %% tags=["error-5", "folded"]

@@ -1543,9 +1543,9 @@ The standard remedy is to write to *another* file in the *same folder* and renam
 same folder, because another one might be on a different file system, and a rename can't move a file there.)
 
 > **Trap: `weights_only`.** A checkpoint file contains a *pickle*, which can contain code (section 1). Since PyTorch
-2.6, > `torch.load` accepts only plain data, unless you pass `weights_only=False`. Don't do that with other people's
-files. > To make sure that your own files load without it, put only tensors, numbers, text, lists, tuples and
-dictionaries into > them.
+> 2.6, `torch.load` accepts only plain data, unless you pass `weights_only=False`. Don't do that with other people's
+> files. To make sure that your own files load without it, put only tensors, numbers, text, lists, tuples and
+> dictionaries into them.
 
 ### Exercise 9.7 · Save and resume &nbsp; ★★★ &nbsp; essential &nbsp; 25 minutes
 

@@ -120,7 +120,8 @@ assert errors[torch.float16] < errors[torch.bfloat16] / 4  # three more bits of 
 
 # %% [markdown]
 r"""
-As lecture 02 showed, such an error is small compared with the noise of the batch. So use 16 bits for multiplications.
+As lecture 02 showed, such an error is small compared with the noise that comes from sampling a batch. So use 16 bits
+for multiplications.
 
 But 16 bits aren't enough for numbers to which we *add* small amounts again and again: the *weights* and the optimizer's
 *moments*, which are running averages (lecture 08). When you add a small number to a large one, the small one may be
@@ -163,9 +164,9 @@ the second moment in `bfloat16` shrink now?
 
 ## 2 · The lost update
 
-An update $u$ is added to a weight $w$. If $u$ is less than half the gap between $w$ and its neighbor in that direction,
-then $w + u$ rounds back to $w$: the update is lost to rounding. We'll say that it's *swallowed*. (Numerical analysts
-call this *swamping*.)
+An update $u$ is added to a weight $w$. If $u$ is less than half the gap between $w$ and its neighbor in the direction
+of the update, then $w + u$ rounds back to $w$: the update is lost to rounding. We'll say that it's *swallowed*.
+(Numerical analysts call this *swamping*.)
 
 ### Exercise 10.1 · The largest swallowed update &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
@@ -320,8 +321,8 @@ like this:
    the masters, rounded, into the parameters.
 
 Return two lists: the losses as Python floats, and the masters. At the end the model's parameters contain the final
-masters, rounded; they're still the same objects, and the buffers keep the values that the forward pass gave them.
-`batches` may be any iterable, even an empty one. You may rely on every parameter getting a gradient.
+masters, rounded; the parameters are still the same objects, and the buffers keep the values that the forward pass gave
+them. `batches` may be any iterable, even an empty one. You may rely on every parameter getting a gradient.
 """
 
 
@@ -647,7 +648,8 @@ r"""
 Under autocast, shouldn't the activations take half as many bytes? Take a network with 64 inputs, two hidden layers of
 256 units (each with a ReLU) and 10 outputs, and a batch of 32. In `float32`, autograd keeps the following for the
 backward pass: the outputs of the two hidden layers (each ReLU's output is the next layer's input); the logarithms of
-the 10 probabilities, from which the loss is computed; and one number by which the loss divides, the number of examples:
+the 10 probabilities, from which the loss is computed; and one more number, the number of examples, by which the loss is
+divided:
 
 $$4 \cdot (2 \cdot 32 \cdot 256 + 32 \cdot 10 + 1) = 66{,}820 \text{ bytes} ,$$
 
@@ -902,7 +904,7 @@ r"""
 <details><summary>Hint 1</summary>In <code>step</code>, first go through all gradients of all groups: divide, and remember
 whether all are finite (<code>torch.isfinite</code> is false for infinities and for NaN). Decide only then.</details>
 <details><summary>Hint 2</summary>The state is three numbers: the factor, the count of good steps, and the interval. Without
-them, a resumed training run would start with its first factor again.</details>
+them, a resumed training run would start again with its initial factor.</details>
 
 **Why it matters.** PyTorch's `GradScaler` works like this class, except that it divides and checks all gradients in one
 operation, so it waits for the GPU once per step instead of once per parameter. Its defaults are the same as yours: a
@@ -1098,9 +1100,9 @@ three bits of mantissa, and E5M2, up to 57,344, with two. (You can skip this sec
 doesn't depend on it.)
 
 With so few representable numbers, one scale for the whole model isn't enough. Each *tensor* gets its own, or even each
-*block* of neighboring elements (block scaling, from lecture 02), chosen so that the largest element becomes the largest
-number of the format. Storing a tensor in fewer bits, with one or more scales, is called **quantization**. First make
-sure that your device supports such tensors at all:
+*block* of neighboring elements (block scaling, from lecture 02), and the scale is chosen so that the largest element
+becomes the largest number of the format. Storing a tensor in fewer bits, with one or more scales, is called
+**quantization**. First make sure that your device supports such tensors at all:
 """
 
 # %% tags=["item-87"]
@@ -1157,7 +1159,7 @@ called <em>amax</em>. Which scale turns one of them into <code>torch.finfo(dtype
 Handle those blocks separately, with <code>torch.where</code>.</details>
 
 **Why it matters.** A recipe for training or inference in 8 or 4 bits combines this function with two decisions: how
-many elements share a scale, and when to look for the largest one.
+many elements share a scale, and when to look for the largest element.
 
 With a single scale for each matrix, the scales can be factored out of a product. So the hardware multiplies the codes,
 accumulates the products, and multiplies by both scales once at the end:
@@ -1226,9 +1228,9 @@ assert round(math.log(448 / 2**-10)) == 13  # from the largest to half of the sm
 r"""
 Why do so many become 0 in E4M3? Among so many values of $z$ the largest is a little above 4, and the largest gradient
 is about $e^{13}$. From its largest number down to half of its smallest one, E4M3 spans a factor of $e^{13}$, too. So
-most gradients with $z$ below 0 become 0, and that's half of all. E5M2 spans more, and the paper that proposed both
-formats recommends it for gradients ([Micikevicius and others, 2022](https://arxiv.org/abs/2209.05433)). Now let 32
-neighbors share a scale.
+most gradients with $z$ below 0 become 0, and those are half of all the gradients. E5M2 spans more, and the paper that
+proposed both formats recommends it for gradients ([Micikevicius and others, 2022](https://arxiv.org/abs/2209.05433)).
+Now let 32 neighbors share a scale.
 
 **Predict.** What percentage of the same gradients become 0 in E4M3 with blocks of 32? (Among 32 values of $z$, the
 largest is usually about 2. The other factor is sometimes close to 0, which makes a few more zeros.)
@@ -1246,14 +1248,15 @@ assert 0.03 < in_blocks < 0.04  # z below about 2 - 13/3, or a factor close to 0
 
 # %% [markdown]
 r"""
-In MXFP8, the standard format with 8-bit elements in blocks of 32, a block's scale takes eight bits (ours takes 32), a
-quarter of a bit for each element. In return, E4M3 is good enough for both passes, and each element has one more bit of
-mantissa than in E5M2.
+In MXFP8, the standard format with 8-bit elements in blocks of 32, a block's scale takes eight bits (ours takes 32),
+which is a quarter of a bit for each element. In return, E4M3 is good enough for both passes, and each element has one
+more bit of mantissa than in E5M2.
 
 Do real gradients span as many orders of magnitude as these artificial ones? Take those of section 5, at the output of
 the first tanh. And let's also try four bits, FP4, whose 15 numbers you decoded in lecture 02. PyTorch has no conversion
-to FP4, so the next cell rounds by hand, with scales computed from yours. (The two rows with `float32` scales show how
-much the narrower scales lose.)
+to FP4, so the next cell rounds by hand, with scales computed from yours, in the two block formats from lecture 02:
+MXFP4 (blocks of 32, whose scales in E8M0 are powers of two) and NVFP4 (blocks of 16 with E4M3 scales). (The two rows
+with `float32` scales show how much the narrower scales lose.)
 """
 
 
@@ -1345,7 +1348,7 @@ assert fp4_errors["stochastic, mean of 100"] < fp4_errors["to nearest"] / 5
 
 # %% [markdown]
 r"""
-According to its
+According to the
 [documentation](https://github.com/NVIDIA/TransformerEngine/tree/main/docs/features/low_precision_training) of August
 2026, the recipes in *Transformer Engine*, NVIDIA's library for low-precision training, work like this:
 
@@ -1353,8 +1356,8 @@ According to its
   16 or 32 bits. Weights are *stored* in 16 or 32 bits, with master weights and optimizer state as in section 3.
 - `DelayedScaling`, the oldest recipe, uses E4M3 in the forward pass and E5M2 for gradients, with a scale for each
   tensor. To find the largest element, you'd have to read the whole tensor before you could quantize its first element.
-  So it takes the largest element of previous steps (by default the last 1,024) and assumes that the next step is
-  similar. If a tensor's values suddenly grow, they no longer fit. *Current scaling* reads the tensor twice instead.
+  So the recipe takes the largest element of previous steps (by default the last 1,024) and assumes that the next step
+  is similar. If a tensor's values suddenly grow, they no longer fit. *Current scaling* reads the tensor twice instead.
 - `MXFP8BlockScaling` (blocks of 32, on Blackwell) and `Float8BlockScaling` (blocks of 128, or 128 × 128 for weights)
   use E4M3 in both passes by default, as DeepSeek-V3's own recipe does.
 - `NVFP4BlockScaling` uses FP4 for weights, activations and gradients, and rounds the gradients stochastically. NVIDIA's

@@ -116,9 +116,9 @@ assert round(one_card / card, 1) == 2.2
 r"""
 ## 2 · Data parallelism
 
-From here on we need more than one process. A *rank* (no relation to LoRA's) is one of several processes that run the
-same program, each with its own memory and, on a real cluster, its own GPU. Ranks share nothing. All they can do is
-compute and send messages.
+In data parallelism, every process holds the whole model and gets its own part of the batch, so from here on we need
+more than one process. A *rank* (no relation to LoRA's) is one of several processes that run the same program, each with
+its own memory and, on a real cluster, its own GPU. Ranks share nothing. All they can do is compute and send messages.
 
 `launch(f, 2, …)` starts two of them on this machine and calls `f(group, …)` in each. `group.rank` is the number of this
 rank, and `group.size` is how many there are. They communicate through **collectives**, operations that *every* rank has
@@ -290,8 +290,8 @@ the backward pass has filled it.
 
 In **data parallelism** every rank holds the whole model and processes its own part of the batch. After the backward
 pass, one all-reduce sums the gradients and each rank divides them by the number of ranks, so all ranks take the same
-step and stay identical. It is gradient accumulation with the parts processed at the same time instead of one after the
-other.
+step and their models stay identical. It is gradient accumulation with the parts processed at the same time instead of
+one after the other.
 
 > **Trap: the mean.** `all_reduce` *sums*. Each rank's gradient is that of the mean loss over its own rows, so the sum
 > is `group.size` times too large. With SGD, training then behaves as if the learning rate were that many times too
@@ -755,7 +755,7 @@ All four stages led to the same weights as one process alone, and each rank held
 predicts, apart from the *master copy* in stages 1 and 2: the part of the weights that a rank updates, and from which
 the whole weights are then gathered. Here it's redundant, because the weights are float32 already. With bfloat16
 weights, it's the float32 copy that you need anyway (lecture 10), and exercise 12.2 counts it as state. So that no rank
-has to wait at stage 3, the next layer's weights should already be on their way while one layer computes. (FSDP2
+has to wait at stage 3, the next layer's weights should already be on their way while the current layer computes. (FSDP2
 requests them ahead of time, which is called *prefetching*.)
 
 *Try it yourself:* add cards in the ZeRO explorer. Where does stage 1 stop helping, and what is left?
@@ -943,10 +943,10 @@ timetable.explore(stages=4, microbatches=6)
 r"""
 Counted in ticks, the bubble doesn't depend on the number of microbatches, but its *fraction* of all ticks does.
 
-A stage keeps the activations of a microbatch from its F to its B. In the first schedule that means all six, the whole
-batch. The second one, *1F1B* (short for *one forward, one backward*; Narayanan and others, 2021, arXiv:2104.04473),
-starts the backward passes as early as it can. Once a stage is full, it takes in a new microbatch only when an old one
-is done.
+A stage keeps the activations of a microbatch from its F to its B. In the first schedule that means all six
+microbatches, the whole batch. The second one, *1F1B* (short for *one forward, one backward*; Narayanan and others,
+2021, arXiv:2104.04473), starts the backward passes as early as it can. Once a stage is full, it takes in a new
+microbatch only when an old one is done.
 
 **Predict.** With four stages, how many microbatches does it take to bring the bubble below a tenth of the time?
 """

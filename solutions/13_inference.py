@@ -552,8 +552,8 @@ Prefill and one step of decoding are each a forward pass of the same model, so o
 things take time:
 
 - *Arithmetic.* Each new token takes 2 FLOPs for each weight that multiplies something (all except the embeddings).
-  Attention takes another $4 \cdot L \cdot d \cdot \text{context}$ for each new token, for $L$ layers whose heads have
-  $d$ numbers altogether (lecture 05). By the usual convention, we count what the causal mask hides, too.
+  Attention takes another $4 \cdot L \cdot d \cdot \text{context}$ for each new token, for $L$ layers whose heads'
+  vectors have $d$ numbers altogether (lecture 05). By the usual convention, we count what the causal mask hides, too.
 - *Memory.* All weights are read once, no matter how many tokens there are. Each sequence's cache is read once, too,
   with all of its `context` tokens.
 
@@ -634,8 +634,8 @@ assert round(1e3 * all_parameters, 2) == 4.87
 # %% [markdown]
 r"""
 No kernel, however clever, can do a step in less time, because the bytes have to be read. The arithmetic alone would
-take less than a 280th of that. (Section 5's explorer counts all parameters, including the table, so its steps take a
-little longer.)
+take less than a 280th of that. (The explorer in section 5 counts all parameters, including the table of the token
+embedding, so its steps take a little longer.)
 
 **Predict.** Now the prefill: a prompt of 2,048 tokens, in one pass. By your formula, how many times as long does it
 take as that decode step?
@@ -663,8 +663,8 @@ decode step does about one FLOP per byte, so it's memory-bound.
 
 What do real systems achieve? Here are three published measurements for a single sequence. Two are from the
 documentation of [torchao](https://github.com/pytorch/ao/blob/v0.13.0/torchao/quantization/README.md), a PyTorch library
-for quantization: decoding with little context, Llama 3.1 8B on an H100 (the documentation doesn't say which; we assume
-the SXM card) and Llama 3 8B on an A100. The third is a prefill of 2,048 tokens through Llama 7B, with NVIDIA's
+for quantization: decoding with little context, Llama 3.1 8B on an H100 (the documentation doesn't say which version; we
+assume the SXM card) and Llama 3 8B on an A100. The third is a prefill of 2,048 tokens through Llama 7B, with NVIDIA's
 [TensorRT-LLM](https://github.com/NVIDIA/TensorRT-LLM/blob/v0.5.0/docs/source/performance.md) on an A100.
 """
 
@@ -754,7 +754,7 @@ has to be read, and 3.35 TB/s is enough to read 12,500 such caches per second.
 
 You may have read that decoding becomes compute-bound at a batch of about 300, the ridge point of an H100. That's true
 of the weights alone. With 2,048 tokens of context, even an infinite batch does only 60 FLOPs per byte, because the
-caches grow with it. It never becomes compute-bound.
+caches grow with it. So decoding never becomes compute-bound here.
 
 There's another limit: all those caches have to fit on the card.
 
@@ -794,7 +794,7 @@ check("largest_batch")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>There are three limits: memory, arithmetic, bandwidth. Solve each for the batch alone; the smallest of the three counts.</details>
+<details><summary>Hint 1</summary>There are three limits: memory, arithmetic, bandwidth. Solve each for the batch alone; the smallest of the three decides.</details>
 <details><summary>Hint 2</summary>For the bandwidth, first subtract what the weights take from the bytes that can be read in the given time. What if nothing is left?</details>
 
 **Why it matters.** The cost of a token is the rent of the card divided by its throughput, so this number determines
@@ -870,7 +870,7 @@ long an answer will be, so reserving the full capacity, as your cache does, wast
 hands out memory in small blocks, as they are needed (Kwon and others, 2023, arXiv:2309.06180).
 
 *Try it yourself:* at which context lengths does decoding on the H100 become compute-bound if the batch is large enough?
-(Start with 256.)
+(Start with a context of 256.)
 
 ## 6 · Speculative decoding (optional)
 
@@ -1445,7 +1445,8 @@ such small operations, too: on a CPU, they often run on a single thread, and the
 the next product. (If the second came out faster, another program was running during the first: run the cell again.)
 
 On a CPU, the overhead and the time for reading add up, because each operation starts only when the one before it is
-done. On a GPU, the next operations are queued while it's still busy (lecture 05), so the slower of the two counts.
+done. On a GPU, the next operations are queued while it's still busy (lecture 05), so only the slower of the two
+matters.
 
 Now it's your turn. Your machine's numbers are above.
 
@@ -1538,7 +1539,7 @@ So what is the model waiting for? Mostly for its weights. A batch shares that wa
 the overhead take over.
 
 *Try it yourself:* build the model with as many key-value heads as query heads. Does a step with a batch of 16 take
-longer, and by how much should it?
+longer, and how much longer should it take?
 
 ## Takeaways
 
