@@ -1109,10 +1109,10 @@ def test_what_a_submission_can_import_is_not_what_the_grader_can(
     "unit", ["=!", "= %", "=" + 20 * " ", "\n=!", "assert ", "import *", "get_ipython", "=!" + 99 * " "]
 )
 def test_looking_for_names_in_texts_takes_time_in_proportion_to_the_text(unit: str) -> None:
-    """Not a hundred times the text, which took 2 microseconds for each character."""
+    """Not to the square of the text. (A text this long takes up to a second, on a busy machine five.)"""
     began = time.process_time()
     program._by_text(unit * (2_000_000 // len(unit)))
-    assert time.process_time() - began < 1.5
+    assert time.process_time() - began < 15  # seconds; the square of the text would take hours
 
 
 # A kernel looks for checks in course_utils, which has none of these exercises. Nothing is defined in the notebook.
