@@ -178,7 +178,7 @@ MEASURED: dict[str, tuple[str, str, dict[str, object], list[dict[str, object]]]]
     ),
     "05, sizes": (
         "05_flops_and_mfu",
-        "Size decides",
+        "Size matters",
         {
             "widths_tried": [32, 256, 2_048],
             "peaks": {torch.float32: None, torch.bfloat16: None},
@@ -193,7 +193,7 @@ MEASURED: dict[str, tuple[str, str, dict[str, object], list[dict[str, object]]]]
     ),
     "05, roofline": (
         "05_flops_and_mfu",
-        "Reached, of the roof",
+        "Share of the roof reached",
         ROOFLINE | {"measured": dict(zip(NAMES, [1.9e9, 1.4e10, 5e10, 9e10], strict=True))},
         [
             {"measured": dict(zip(NAMES, rates, strict=True))}
