@@ -168,7 +168,9 @@ def show(panel: Panel, *, optimizer: str, rate: float, ratio: int, turn: int) ->
     limit = 2 / ratio
     arrived = next((number for number, value in enumerate(losses) if value < CLOSE), None)
     if losses[-1] > 10 * losses[0] or len(path) <= steps:
-        title = f"{name} at a rate of {plain(rate)} diverges: after {len(path) - 1} steps the loss is {plain(losses[-1])}"
+        title = (
+            f"{name} at a rate of {plain(rate)} diverges: after {len(path) - 1} steps the loss is {plain(losses[-1])}"
+        )
     elif arrived is not None:
         title = f"{name} at a rate of {plain(rate)} gets below a loss of {CLOSE} in {arrived} steps"
     else:
