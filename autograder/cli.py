@@ -27,7 +27,7 @@ from autograder.authoring import coverage as coverage_table
 from autograder.grading import source, submission
 from autograder.grading.exercises import ProblemSet
 from autograder.grading.marks import Result, State, counts
-from autograder.grading.text import NOTES_LIMIT, clean, folded, one_line
+from autograder.grading.text import NOTES_LIMIT, clean, counted, folded, one_line
 from autograder.inside.limits import Limits
 from autograder.inside.names import defined
 from autograder.project import source_path
@@ -480,7 +480,9 @@ def decide(
         stands = due.table(course, lecture_name, {student: stands}, students)[student]
         problem = _follow(course, lecture, student, students)
         other_attempts = (
-            until and due.read(course, lecture_name).best and len(attempts.read(course, lecture_name, student)) > 1
+            until
+            and due.read(course, lecture_name).best
+            and (sum(each.notebook for each in attempts.read(course, lecture_name, student)) > 1)
         )
     for note in stands.notes if given == student else ():  # notes may contain the name behind the alias
         _say(f"• {note}")
@@ -578,8 +580,8 @@ def interview(
             )
         path, count, equal = interviews.write(course, read, found, student)
     console.print(
-        f"{path}: questions for {count} student{'' if count == 1 else 's'}; "
-        f"{len(equal)} identical answer{' deserves' if len(equal) == 1 else 's deserve'} a look",
+        f"{path}: questions for {counted(count, 'student')}; {counted(len(equal), 'identical answer')} "
+        f"{'deserves' if len(equal) == 1 else 'deserve'} a look",
         highlight=False,
         soft_wrap=True,
     )

@@ -121,26 +121,13 @@ class Prover:
                 return case
         return None
 
-    def failed(self, seen: list[list[Outcome]]) -> set[int]:
-        """The numbers of the promises that a program breaks, by its outcomes in the visible cases."""
-        return {
-            n for n, (pool, came) in enumerate(zip(self.pools, seen, strict=True))
-            if any(pool.promise.comparison.difference(got, want) is not None
-                   for got, (_, want) in zip(came, pool.visible, strict=True))
-        }  # fmt: skip
-
-    def visible(self, program: Trial) -> list[list[Outcome]]:
-        """For each promise, a program's outcomes in the visible cases."""
-        return [
-            list(program.outcomes(self.name, pool.promise, [case for case, _ in pool.visible])) for pool in self.pools
-        ]
-
-    def rubric(self, seen: list[list[Outcome]]) -> Rubric:
-        """The rubric for a student whose program has these outcomes in the visible cases."""
+    def rubric(self, program: Trial) -> Rubric:
+        """The rubric for a student who wrote this program."""
         outcomes = {}
         for number, (requirement, pool) in enumerate(zip(self.report.check.requirements, self.pools, strict=True)):
-            calls = [case.says or requirement.text for case, _ in pool.visible]
-            outcomes[number] = list(zip(seen[number], calls, strict=True))
+            cases = [case for case, _ in pool.visible]
+            came = program.outcomes(self.name, pool.promise, cases)
+            outcomes[number] = [(one, case.says or requirement.text) for one, case in zip(came, cases, strict=True)]
         return score(self.report.check, outcomes)
 
     def count(self) -> None:
@@ -197,7 +184,7 @@ class Prover:
 
     def stub(self) -> None:
         """The empty stub earns nothing."""
-        rubric = self.rubric(self.visible(Trial(self.spec.cells.setup, self.spec.cells.stub)))
+        rubric = self.rubric(Trial(self.spec.cells.setup, self.spec.cells.stub))
         for line in rubric.lines:
             if line.met is Met.YES:
                 self.say(f"the empty stub meets {line.text!r}")
@@ -208,8 +195,8 @@ class Prover:
         for program in self.spec.of("mistake", "wrong"):
             self.report.programs += 1
             ran = trial(self.spec, program)
-            came = self.visible(ran)
-            broken = seen = self.failed(came)
+            told = self.rubric(ran)
+            broken = seen = {n for n, line in enumerate(told.lines) if line.met is not Met.YES}
             if len(seen) < 2 and not (seen and seen <= alone):  # otherwise the edges show nothing new
                 broken = seen | {
                     n for n, pool in enumerate(self.pools) if self.differs(ran, pool, pool.edges) is not None
@@ -223,12 +210,10 @@ class Prover:
             if not seen and not program.unseen:
                 how = "`unseen`" if program.edits else "`# unseen: …` below its title"
                 self.say(f"{_where(program)} fails no visible case\n  → add one, or say why not: {how}")
-            if program.kind == "wrong":
-                self.look(program, came)
-            elif seen:
-                told = self.look(program, came)
-                if told.mistake != program.note:
-                    self.say(f"{_where(program)} is told {told.mistake!r} instead of {program.note!r}")
+            if (shown := told.failure) and shown.expected and shown.got == shown.expected:
+                self.say(f"{_where(program)} is shown {shown.got!r} twice")
+            if program.kind == "mistake" and seen and told.mistake != program.note:
+                self.say(f"{_where(program)} is told {told.mistake!r} instead of {program.note!r}")
         for number, pool in enumerate(self.pools):
             if number not in alone:
                 self.say(f"no wrong program fails only {pool.promise.text!r}: is it a separate requirement?")
@@ -239,13 +224,6 @@ class Prover:
             n for n, pool in enumerate(self.pools)
             if n not in broken and self.differs(ran, pool, pool.drawn(self.seeds[0])) is not None
         }  # fmt: skip
-
-    def look(self, program: Program, seen: list[list[Outcome]]) -> Rubric:
-        """The program's rubric, after checking that the values it shows as got and expected don't look the same."""
-        told = self.rubric(seen)
-        if (shown := told.failure) and shown.expected and shown.got == shown.expected:
-            self.say(f"{_where(program)} is shown {shown.got!r} twice")
-        return told
 
     def by_draws(self, program: Program, ran: Trial) -> set[int] | None:
         """The promises that a program breaks on drawn inputs, if it passes all visible cases and edges.
@@ -295,7 +273,7 @@ class Prover:
                 compile(code, "<both>", "exec")
             except (ValueError, SyntaxError):
                 continue
-            told = self.rubric(self.visible(Trial(self.spec.cells.setup, code))).mistake
+            told = self.rubric(Trial(self.spec.cells.setup, code)).mistake
             # The sentence of a mistake that combines both is fair, too.
             fair = {p.note for p in single if set(p.edits) <= {*one.edits, *other.edits}}
             if told is not None and told not in fair:

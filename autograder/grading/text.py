@@ -59,6 +59,11 @@ def one_line(text: str, *, limit: int | None = None) -> str:
     return _BLANKS.sub(" ", clean(text, limit=limit, keep=""))
 
 
+def counted(number: float, what: str) -> str:
+    """A number of things in words: "1 point", "2.5 points"."""
+    return f"{number:g} {what}{'' if number == 1 else 's'}"
+
+
 def folded(line: str, width: int) -> list[str]:
     """A line wrapped to rows of at most ``width`` columns, however wide a terminal draws its characters.
 

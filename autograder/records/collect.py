@@ -14,7 +14,7 @@ from pathlib import Path
 
 from autograder import CourseError
 from autograder.grading import submission
-from autograder.grading.text import one_line
+from autograder.grading.text import counted, one_line
 
 from . import attempts, due, roster, sources
 from .attempts import Attempt
@@ -81,8 +81,8 @@ def collect(
     unknown = sum(not attempt.when and not attempt.late for _, attempt in summary.new)
     if rules.due is not None and unknown:
         summary.remarks.append(
-            f"{source.name} doesn't say when {unknown} attempt{'' if unknown == 1 else 's'} came in, so nothing is "
-            f"taken off for {'it' if unknown == 1 else 'them'}"
+            f"{source.name} doesn't say when {counted(unknown, 'attempt')} came in, so nothing is taken off for "
+            f"{'it' if unknown == 1 else 'them'}"
         )
     summary.missing = [
         name

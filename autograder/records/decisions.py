@@ -20,7 +20,7 @@ from pathlib import Path
 
 from autograder import CourseError
 from autograder.grading.marks import Mark, Result, State
-from autograder.grading.text import MESSAGE_LIMIT, clean, one_line
+from autograder.grading.text import MESSAGE_LIMIT, clean, counted, one_line
 from course_utils.files import replacing
 
 from . import results
@@ -272,18 +272,14 @@ def _looked_at(review: Decision, result: Result, notes: Iterable[str]) -> bool:
 
 
 def _question(decision: Decision, mark: Mark, points: float) -> str:
-    given = f"{one_line(decision.who)} gave {_points(decision.points or 0)} on {decision.day}"
+    given = f"{one_line(decision.who)} gave {counted(decision.points or 0, 'point')} on {decision.day}"
     if mark.open:
         return f"{mark.exercise}: {given} for a different submission; they count until somebody decides again"
     return (
         f"{mark.exercise}: {given} when the tests gave {decision.found:g} of {decision.worth:g}; the work or the tests "
         f"have changed, and now the tests give {mark.points:g} of {mark.worth:g}. Until somebody decides again, "
-        f"{_points(points)} {'counts' if points == 1 else 'count'}"
+        f"{counted(points, 'point')} {'counts' if points == 1 else 'count'}"
     )
-
-
-def _points(number: float) -> str:
-    return f"{number:g} point{'' if number == 1 else 's'}"
 
 
 def apply(folder: ClassFolder, result: Result) -> Result:

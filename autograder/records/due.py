@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 from autograder.grading import submission
 from autograder.grading.marks import Result, State
+from autograder.grading.text import counted
 
 from . import attempts, exchange
 from .folder import SETTINGS, ClassFolder, FolderError
@@ -134,7 +135,7 @@ def charged(rules: Rules, result: Result, limit: datetime | None, when: datetime
     days = max(1, math.ceil((when - limit) / _DAY))
     share = min(rules.at_most, rules.per_day * days)
     off = round(share * (result.points or 0.0), 2)
-    said = f"{days} {'day' if days == 1 else 'days'} late"
+    said = f"{counted(days, 'day')} late"
     return replace(result, off=off, late=f"{said}: {share:.0%} of the points are taken off, {off:g}" if share else said)
 
 

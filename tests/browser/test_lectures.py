@@ -78,9 +78,8 @@ def test_a_lecture_from_top_to_bottom(lecture: source.Lecture, lab: Lab, page: P
     lab.open_next(page, f"{lecture.name}/{lecture.name}.ipynb")
     assert not page.evaluate("jupyterapp.shell.currentWidget.context.model.dirty"), "opening the notebook changed it"
     page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
-    page.wait_for_function(
-        RAN, timeout=2 * WAIT, polling=250
-    )  # ms; by default the page draws anew sixty times a second
+    # Asked four times a second. By default Playwright asks, and the page draws, sixty times a second.
+    page.wait_for_function(RAN, timeout=2 * WAIT, polling=250)
     assert page.locator(".jp-RenderedText[data-mime-type*=error], [data-mime-type*=stderr]").all_inner_texts() == []
     count = len(lecture.exercises)
     assert page.locator(".course-check", has_text="on the cases that you can see").count() == count

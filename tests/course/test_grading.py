@@ -126,10 +126,8 @@ def grade_and_compare(
     ``page``: the student whose page is made, if not everybody's.
     """
     (lecture,) = build.course_directory(course, [path])
-    name, planned = (
-        lecture.name,
-        {student: answers for student, answers in plan(lecture).items() if student in students},
-    )
+    name = lecture.name
+    planned = {student: answers for student, answers in plan(lecture).items() if student in students}
     notebook = exercises_only(lecture, [text for answers in planned.values() for text, _ in answers.values()])
     build.write_notebook(notebook, project.notebook_path(course / "source", name))
     nbgrader(course, "generate_assignment", name)

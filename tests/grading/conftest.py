@@ -42,7 +42,7 @@ class Shared:
 
     @classmethod
     def get(cls) -> sandbox.Sandbox:
-        """The sandbox, as new: another one if something has ended it. Skips the test where there is none."""
+        """The sandbox with its usual limits, started again if something ended it. Skips the test if there's none."""
         if cls.refusal:
             pytest.skip(cls.refusal)
         if cls.box is not None and (cls.box._process.poll() is not None or not works(cls.box)):

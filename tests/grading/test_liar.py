@@ -27,8 +27,8 @@ pytestmark = pytest.mark.sandboxed
 
 LECTURES = source.lectures(project.SOLUTIONS)
 
-# Runs in the first answer's cell. `lie` gets what a right answer would have done and the call, and gives the value. Its
-# names are none of the lectures', whose cells that define them would run each time.
+# Runs in the first answer's cell. `lie` gets what a right answer would have done and the call, and gives the value. No
+# lecture uses these names: a cell of a lecture that defined one would run in every grading.
 LIAR = """
 import dataclasses, math
 import torch
@@ -111,7 +111,8 @@ LIES = {
 }
 # With an answer that does nothing, and these in place of every function of the course that a probe may call.
 PATCHES = {"None": "None", "an empty list": "[]"}
-# It doesn't write sys dot modules, for which all of the lecture's cells would run.
+# Spelled with getattr, because a cell that mentions that dict directly may use any name, and then all of the lecture's
+# cells run.
 PATCH = """
 import sys, types
 
@@ -180,6 +181,7 @@ def box() -> Iterator[sandbox.Sandbox]:
         yield found
 
 
+@functools.cache
 def with_few_cases(path: Path) -> ProblemSet:
     """A lecture's exercises with the edges and four drawn cases as hidden ones.
 
