@@ -21,7 +21,7 @@ from nbgrader.api import Gradebook
 from typer.testing import CliRunner
 
 from autograder import cli, project
-from autograder.grading import source
+from autograder.grading import source, text
 from autograder.grading.marks import Mark, Result, State
 from autograder.records import decisions, formgrader, gradebook, results, show
 from autograder.records.folder import ClassFolder
@@ -244,11 +244,10 @@ def test_a_decision_about_other_work_is_asked_about_with_both_values(
     assert course.nbgraders("ada")[2] is asked and (course.stands("ada").state is State.NEEDS_REVIEW) is asked
     if not asked:
         return
-    assert f"Tess gave {given:g} points" in said and f"the tests gave {then:g} of {FIRST.points:g}" in said, said
-    assert (
-        f"now the tests give {now:g} of {FIRST.points:g}" in said
-        and (f"{counts:g} point counts" if counts == 1 else f"{counts:g} points count") in said
-    )
+    assert f"Tess gave {text.counted(given, 'point')}" in said, said
+    assert f"the tests gave {then:g} of {FIRST.points:g}" in said, said
+    assert f"now the tests give {now:g} of {FIRST.points:g}" in said
+    assert f"{text.counted(counts, 'point')} count{'s' if counts == 1 else ''}" in said
     course.decide("ada", FIRST.name, "--points", "0.6")
     assert course.stands("ada").state is State.GRADED and course.mark("ada").points == 0.6
     assert course.nbgraders("ada")[2] is False
@@ -493,7 +492,8 @@ def test_a_persons_points_for_an_open_question_stay_until_the_new_answer_is_look
         assert decisions.decided(first, [given]).state is State.GRADED
         asked = decisions.decided(other, [given])
         assert (asked.state, asked.points) == (State.NEEDS_REVIEW, points)
-        assert f"why: Tess gave {points:g} points" in asked.notes[0] and "for a different submission" in asked.notes[0]
+        assert f"why: Tess gave {text.counted(points, 'point')}" in asked.notes[0]
+        assert "for a different submission" in asked.notes[0]
 
 
 def hand_in(course: Class, student: str, answer: str) -> None:

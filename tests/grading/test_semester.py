@@ -22,7 +22,7 @@ from nbgrader.api import Gradebook
 from typer.testing import CliRunner
 
 from autograder import cli, project, semester
-from autograder.grading import worker
+from autograder.grading import text, worker
 from autograder.grading.marks import Result, State
 from autograder.grading.worker import Outcome, Task
 from autograder.records import attempts, decisions, due, grade, roster
@@ -159,7 +159,7 @@ def test_work_that_comes_after_points_by_hand_is_asked_about_with_both_values(ma
         [before, after] = earlier[-2:]
         [asked] = [note for note in made.asked[student] if note.startswith(f"{exercise}: ")]
         worth = next(mark.worth for mark in results[student].marks if mark.exercise == exercise)
-        assert f"{before.who} gave {before.points:g} points" in asked
+        assert f"{before.who} gave {text.counted(before.points, 'point')}" in asked
         assert f"now the tests give {worth:g}" in asked and before.points != worth
         assert after.points == points != worth and after.submission != before.submission
 
