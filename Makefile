@@ -29,7 +29,7 @@ help:
 
 python:
 	@command -v $(PYTHON) >/dev/null || { \
-	  echo 'Set-up stopped: there is no $(PYTHON) on this machine; install Python 3.11 to 3.14.' >&2; exit 1; }
+	  echo 'Setup stopped: there is no $(PYTHON) on this machine; install Python 3.11 to 3.14.' >&2; exit 1; }
 
 lab: python
 	@$(PYTHON) bootstrap.py lab $(ARGS)

@@ -38,7 +38,7 @@ SPACE_NEEDED, SPACE_WITH_CUDA = 3e9, 8e9  # bytes; on Linux PyTorch may bring CU
 
 
 class SetupError(Exception):
-    """Set-up can't continue; the message is one line that says what to do."""
+    """Setup can't continue; the message is one line that says what to do."""
 
 
 def find_python():
@@ -62,7 +62,7 @@ def check_version(system_torch):
         sys.exit(subprocess.call([path, *sys.argv]))
     text = ["{}.{}".format(*each) for each in (OLDEST, NEWEST, version)]
     sys.exit(
-        "Set-up stopped: this is Python {2} and the course needs Python {0} to {1}; install one of these "
+        "Setup stopped: this is Python {2} and the course needs Python {0} to {1}; install one of these "
         "(python.org, or your system's packages), then run the same command with it.".format(*text)
     )
 
@@ -127,7 +127,7 @@ def installing(venv: Path):
 
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise SetupError(f"another set-up is working in {venv}; wait until it has finished.") from None
+            raise SetupError(f"another setup is working in {venv}; wait until it has finished.") from None
         clean = True
         try:
             yield file
@@ -335,10 +335,10 @@ def main() -> int:
         set_up(venv, arguments.extra, arguments.system_torch)
         return open_lab(venv, options) if arguments.command == "lab" else 0
     except (SetupError, OSError) as error:
-        print(f"Set-up stopped: {error}", file=sys.stderr)
+        print(f"Setup stopped: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("Set-up interrupted: run the same command to start it again.", file=sys.stderr)
+        print("Setup interrupted: run the same command to start it again.", file=sys.stderr)
         return 130
 
 

@@ -321,7 +321,7 @@ def grade(
     seconds: Annotated[
         float,
         typer.Option(
-            min=0.1, help="How long one call of a student's code may take; longer if it has to wait for a processor."
+            min=0.1, help="How long one call to a student's code may take; longer if it has to wait for a processor."
         ),
     ] = 5.0,
     unsafe: _Unsafe = False,
@@ -487,7 +487,7 @@ def decide(
     for note in stands.notes if given == student else ():  # notes may contain the name behind the alias
         _say(f"• {note}")
     if other_attempts:
-        _say("• another attempt may count now: `course grade` finds out")
+        _say("• another attempt may count now: run `course grade` to find out")
     worth = "" if stands.points is None else f", {stands.points:g} of {lecture.points:g} points"
     _say(f"{given}: {stands.state}{worth}")
     if problem:
@@ -732,7 +732,7 @@ def hub(
     for problem in problems:
         console.print(f"• {problem}", markup=False, highlight=False, soft_wrap=True)
     console.print(
-        f"{len(made.students)} students and {len(made.graders)} graders of {made.course_id}, who work as "
+        f"{made.course_id}: {len(made.students)} students, and {len(made.graders)} graders who work as "
         f"{made.account}: {len(problems)} problems",
         highlight=False,
         soft_wrap=True,
@@ -853,7 +853,7 @@ def notebooks(class_folder: _Class = None) -> None:
         if _write_teaching(lectures):
             console.print("docs/teaching.md was not updated: `course teaching` says why")
         for path in build.students_notebooks(progress=lambda name: console.print(f"building {name}")):
-            console.print(f"  {path.relative_to(project.ROOT)}")
+            console.print(f"  {os.path.relpath(path)}", highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -865,7 +865,9 @@ def check(
         str, typer.Argument(metavar="EXERCISE", help="One of its exercises. Default: all of them.")
     ] = "",
     draws: Annotated[int, typer.Option(min=1, help="Inputs drawn for each exercise.")] = 200,
-    pairs: Annotated[int, typer.Option(min=0, help="Pairs of mistakes, made together, tried for each exercise.")] = 60,
+    pairs: Annotated[
+        int, typer.Option(min=0, help="Pairs of mistakes, combined in one program, to try for each exercise.")
+    ] = 60,
     class_folder: _Class = None,
 ) -> None:
     """Test the checks with right, wrong and degenerate answers, and mutants.
@@ -932,7 +934,9 @@ def published() -> None:
         project.PUBLISHED.write_text(rows.page(), encoding="utf-8")
     wrong = [row for row in rows.rows() if not row.agrees]
     for row in wrong:
-        console.print(f"• {row.what}: {row.predict():g} is not {row.published}", markup=False, highlight=False)
+        console.print(
+            f"• {row.what}: predicted {row.predict():g}, published {row.published}", markup=False, highlight=False
+        )
     console.print(f"{project.PUBLISHED.relative_to(project.ROOT)}: {len(wrong)} problems")
     if wrong:
         raise typer.Exit(1)
@@ -942,7 +946,7 @@ def published() -> None:
 def coverage() -> None:
     """Write docs/coverage.md: which cell proves which item.
 
-    Exits with 1 if no cell proves an item.
+    Exits with 1 if there is an item that no cell proves.
     """
     with _plain_errors():
         items = coverage_table.wanted(project.ITEMS)

@@ -74,7 +74,7 @@ exercise.requirement(
     ),
 )
 exercise.requirement(
-    "a multiple is its own, and what is above it is not",
+    "a multiple is its own result, and a number just above it is not",
     points=2,
     visible=[given(8, 4), given(6, 2), given(9, 4), given(3, 2), given(0, 5)],
     domain=st.builds(lambda k, step, more: given(k * step + more, step), numbers, st.integers(2, 9), st.integers(0, 1)),
@@ -91,7 +91,7 @@ def multiple_NUMBER(n, step):
     return n // step * step
 
 # %% mistake: the number of steps
-# says: It is a multiple of step, and not the number of steps.
+# says: The result is a multiple of step, not the number of steps.
 def multiple_NUMBER(n, step):
     return -(-n // step)
 
@@ -421,7 +421,7 @@ def run(made: Semester, scratch: Path, grade: Callable[[str], object], say: Call
             take(made, week, hand_in(made, week, scratch / "again"))
             grade(lecture.name)
             decide_again(made, week)
-            say(f"{lecture.name}: {len(made.asked)} of them have handed in again, and were decided about again")
+            say(f"{lecture.name}: {len(made.asked)} students have handed in again, and their points were decided again")
     correct(made)
     grade(OWN[-1])
     say(f"{OWN[-1]}: a wrong test was corrected, and its students are graded again")

@@ -49,7 +49,7 @@ def clone(folder: Path) -> float:
 
 
 def lab(folder: Path, environment: dict[str, str]) -> tuple[float, float]:
-    """Seconds of `bootstrap.py lab` until set-up ends, and from there until JupyterLab's address answers."""
+    """Seconds of `bootstrap.py lab` until setup ends, and from there until JupyterLab's address answers."""
     command = [sys._base_executable, "bootstrap.py", "lab", "--no-browser", "--port=0"]  # type: ignore[attr-defined]
     began, ready, said = time.perf_counter(), 0.0, b""
     running = subprocess.Popen(
@@ -104,9 +104,9 @@ def measure(say: Callable[[str], None], rounds: int = 2) -> Iterator[dict[str, A
         seconds.setdefault(step, []).append(value)
         say(f"{step}: {value:.1f} s")
 
-    first = ("git clone", "set-up, everything downloaded", "JupyterLab answers, first time")
+    first = ("git clone", "setup, everything downloaded", "JupyterLab answers, first time")
     first += ("kernel and first cell, first time",)
-    later = ("set-up, nothing to do", "JupyterLab answers, later", "kernel and first cell, later")
+    later = ("setup, nothing to do", "JupyterLab answers, later", "kernel and first cell, later")
     hidden = {"COURSE_VENV", "VIRTUAL_ENV", "PYTHONPATH"}
     for number in range(rounds):
         say(f"round {number + 1} of {rounds}")
@@ -116,11 +116,11 @@ def measure(say: Callable[[str], None], rounds: int = 2) -> Iterator[dict[str, A
             environment |= {"PIP_CACHE_DIR": str(cache), "PIP_LOG": str(log), "UV_CACHE_DIR": str(Path(scratch, "uv"))}
             keep("git clone", clone(here))
             install, start = lab(here, environment)
-            keep("set-up, everything downloaded", install)
+            keep("setup, everything downloaded", install)
             keep("JupyterLab answers, first time", start)
             keep("kernel and first cell, first time", cell(here))
             nothing, start = lab(here, environment)
-            keep("set-up, nothing to do", nothing)
+            keep("setup, nothing to do", nothing)
             keep("JupyterLab answers, later", start)
             keep("kernel and first cell, later", cell(here))
             size = downloaded(log)
@@ -128,7 +128,7 @@ def measure(say: Callable[[str], None], rounds: int = 2) -> Iterator[dict[str, A
             checkout = sum(p.stat().st_size for p in here.rglob("*") if p.is_file() and ".venv" not in p.parts)
             shutil.rmtree(here / ".venv")
             install, _ = lab(here, environment)
-            keep("set-up, from pip's cache", install)
+            keep("setup, from pip's cache", install)
             for name in ("uv, everything downloaded", "uv, from its cache"):
                 target = Path(scratch, "uv-venv")
                 uv = [sys.executable, "-m", "uv", "--quiet"]

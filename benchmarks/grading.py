@@ -300,7 +300,7 @@ def measure(
 
 def rows(found: dict[str, Any]) -> list[list[str]]:
     least = found["floor"]
-    table = [["", "seconds a submission", "of the floor", "once running, a second"]]
+    table = [["", "seconds per submission", "relative to the floor", "submissions per second, once running"]]
     for tool, seconds in found["seconds a submission"].items():
         steady = found["a second, once running"].get(tool)
         rate = f"{steady['median']:.2f}" if steady else ""

@@ -155,7 +155,7 @@ def measure(
 
 
 def rows(found: dict[str, Any]) -> list[list[str]]:
-    table = [["", "seconds in all", "to the first result", "gradebook, end", "a second, once running"]]
+    table = [["", "seconds in all", "to the first result", "gradebook, end", "submissions per second, once running"]]
     for one in [*found["submissions"], *found["workers"]]:
         name = f"{one['n']:,} submissions, {one['workers']} worker{'s' * (one['workers'] > 1)}"
         end, rate = one["seconds"] - one["first"] - one["grading"], (one["n"] - 1) / one["grading"]

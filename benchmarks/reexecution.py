@@ -38,7 +38,7 @@ SIDES = {  # the name of the kernels' provisioner, and notebooks at a time
     "stock, two at a time": ("local-provisioner", 2),
     "warm, two at a time": ("warm", 2),
 }
-TAKEN = ("seconds", "seconds of processors", "seconds in cells")  # from request to last output, summed up
+TAKEN = ("seconds", "CPU seconds", "seconds in cells")  # from request to last output, summed up
 ENVIRONMENT = {"COURSE_PRESET": "small", "OMP_WAIT_POLICY": "passive"}
 
 

@@ -95,7 +95,7 @@ def load_checkpoint(
     if contents["generators"].keys() != generators.keys():
         raise CheckpointError(
             f"{path} holds the generators {sorted(contents['generators'])}, but you gave {sorted(generators)}: "
-            "give those that the run was saved with, under the same names."
+            "pass the ones that the run was saved with, under the same names."
         )
     optimizer.load_state_dict(contents["optimizer"])
     model.load_state_dict(contents["model"])
@@ -142,8 +142,8 @@ def _read(path: Path) -> dict[str, Any]:
             damaged = archive.testzip()  # torch.load does not compare the checksums
     except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise CheckpointError(
-            f"{path} has {size:,} bytes and is not a whole checkpoint ({error}): it was cut short, or is another kind "
-            "of file. Use the previous checkpoint."
+            f"{path} has {size:,} bytes and is not a complete checkpoint ({error}): it was cut short, or is another "
+            "kind of file. Use the previous checkpoint."
         ) from error
     if damaged is not None:
         raise CheckpointError(f"{path} is damaged: {damaged} fails its checksum. Use the previous checkpoint.")

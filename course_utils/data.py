@@ -141,7 +141,7 @@ def get_batch(
             context.
     """
     if batch < 1 or context < 1:
-        raise ValueError(f"get_batch was given batch={batch}, context={context}; expected 1 or more of each.")
+        raise ValueError(f"get_batch was given batch={batch}, context={context}; expected both to be 1 or more.")
     if tokens.ndim != 1:
         raise ValueError(f"get_batch was given tokens of shape {tokens.shape}; expected one dimension.")
     count = len(tokens) - context  # number of windows

@@ -84,7 +84,7 @@ class UnknownFact(KeyError):
     def __str__(self) -> str:
         given = f"there is no fact called {self.name!r}"
         if self.near:
-            return f"{given}. Near it: {', '.join(map(repr, self.near))}"
+            return f"{given}. Similar names: {', '.join(map(repr, self.near))}"
         return f"{given}. facts.table() shows them all."
 
 
@@ -145,7 +145,7 @@ class Table:
 
     def _repr_html_(self) -> str:
         """Jupyter's hook."""
-        head = "".join(f'<th style="text-align:left">{title}</th>' for title in ("what", "how much", "who says so"))
+        head = "".join(f'<th style="text-align:left">{title}</th>' for title in ("what", "how much", "source"))
         body = []
         for name, fact in self._rows.items():
             note = f"<br><small>{html.escape(fact.note)}</small>" if fact.note else ""
@@ -359,7 +359,7 @@ _MODELS = (
         feed_forward_width=(49_152, "elements"),
         context=(2_048, "tokens"),
     )
-    | {"GPT-3 vocabulary": Fact(50_257, "tokens", _GPT2, "GPT-3 has GPT-2's tokens")}
+    | {"GPT-3 vocabulary": Fact(50_257, "tokens", _GPT2, "GPT-3 uses GPT-2's vocabulary")}
     | _model(
         "GPT-2 small",
         _GPT2,
@@ -374,7 +374,7 @@ _MODELS = (
             124_439_808,
             "parameters",
             replace(_GPT2, title=_COUNTED),
-            "the tied table counted once; the paper says 117M",
+            "the tied embedding counted once; the paper says 117M",
         )
     }
     | _model("Gopher", _GOPHER, parameters=(280e9, "parameters"), tokens=(300e9, "tokens"))
@@ -430,7 +430,7 @@ _MODELS = (
         "Llama 3.1 8B parameters": Fact(8_030_261_248, "parameters", _llama3("8B", _COUNTED)),
         "Llama 3.1 70B parameters": Fact(70_553_706_496, "parameters", _llama3("70B", _COUNTED)),
         "Llama 3.1 405B parameters": Fact(405_853_388_800, "parameters", _llama3("405B", _COUNTED)),
-        "Llama 3.1 tokens": Fact(15e12, "tokens", _LLAMA3, "the card says 15T+, more than 15 trillion"),
+        "Llama 3.1 tokens": Fact(15e12, "tokens", _LLAMA3, "the model card says 15T+, more than 15 trillion"),
         "Llama 3.1 405B tokens": Fact(15.6e12, "tokens", _HERD),
         "Llama 2 vocabulary": Fact(32_000, "tokens", _llama2("7b")),
         "Megatron vocabulary": Fact(51_200, "tokens", _MEGATRON),
@@ -551,12 +551,12 @@ _MORE_MODELS = (
 _RUNS = {
     "GPT-3 on A100s devices": Fact(1_024, "devices", _MEGATRON),
     "GPT-3 on A100s rate": Fact(140e12, "FLOP/s", _MEGATRON, _RECOMPUTED),
-    "GPT-3 on A100s duration": Fact(34, "days", replace(_MEGATRON, kind="estimate"), "an estimate of its authors"),
+    "GPT-3 on A100s duration": Fact(34, "days", replace(_MEGATRON, kind="estimate"), "its authors' estimate"),
     "1T model on A100s parameters": Fact(1e12, "parameters", _MEGATRON),
     "1T model on A100s tokens": Fact(450e9, "tokens", _MEGATRON),
     "1T model on A100s devices": Fact(3_072, "devices", _MEGATRON),
     "1T model on A100s rate": Fact(163e12, "FLOP/s", _MEGATRON, _RECOMPUTED),
-    "1T model on A100s duration": Fact(84, "days", replace(_MEGATRON, kind="estimate"), "an estimate of its authors"),
+    "1T model on A100s duration": Fact(84, "days", replace(_MEGATRON, kind="estimate"), "its authors' estimate"),
     "Llama 2 7B GPU-hours": Fact(184_320, "GPU-hours", _LLAMA2, "A100 80GB"),
     "Llama 2 13B GPU-hours": Fact(368_640, "GPU-hours", _LLAMA2, "A100 80GB"),
     "Llama 2 70B GPU-hours": Fact(1_720_320, "GPU-hours", _LLAMA2, "A100 80GB"),
@@ -568,7 +568,7 @@ _RUNS = {
     "Llama 3.1 405B unexpected interruptions": Fact(
         419, "interruptions", _HERD_INTERRUPTED, "in those 54 days; 47 more were planned"
     ),
-    "Llama 3.1 405B effective training time": Fact(0.9, "share", _HERD_INTERRUPTED, "over 90%, they say"),
+    "Llama 3.1 405B effective training time": Fact(0.9, "share", _HERD_INTERRUPTED, "the paper says over 90%"),
     "MT-NLG 530B tokens in a step": Fact(1_920 * 2_048, "tokens", _MTNLG),
     "MT-NLG 530B step on 2,240 GPUs": Fact(60.1, "s", _MTNLG),
     "MT-NLG 530B step on 2,800 GPUs": Fact(50.2, "s", _MTNLG),
@@ -650,13 +650,13 @@ _CARDS = {
             "2026-11",
             "2026-11",
         ),
-        "that tensor cores read of a float32's 23, beside its sign and the 8 bits of its exponent",
+        "of float32's 23; tensor cores also read the sign and the 8 exponent bits",
     ),
     "H100 SXM sparse peak, as printed": Fact(
         1979e12,
         "FLOP/s",
         _H100_PAGE,
-        "16 bit, for 2:4 sparse matrices; half of it for others",
+        "16-bit, for 2:4 sparse matrices; half that for dense ones",
     ),
     "H100 SXM memory, as nvidia-smi reports it": Fact(
         81_559 * 2**20,
@@ -733,7 +733,7 @@ _DEEPSEEK_HARDWARE = arxiv(
     "DeepSeek-AI, Insights into DeepSeek-V3, table 1", "2505.09343", "2025-05", verified="2026-11"
 )
 _LLAMA_CPP = Source(
-    "Caches that llama.cpp allocates for 2,048 tokens, a reader's table",
+    "Caches that llama.cpp allocates for 2,048 tokens, a user's table",
     "https://huggingface.co/dranger003/c4ai-command-r-v01-iMat.GGUF/discussions/6",
     "measured",
     "2024-04",
@@ -794,8 +794,8 @@ _CHECKED = (
             18e6, "parameters", _LORA.at("section 7.1"), "of queries and values; a budget, rounded"
         ),
         "LoRA on GPT-3, rank 8": Fact(37.7e6, "parameters", _LORA.at("table 4"), "of queries and values"),
-        "Muon's FLOPs, width 768, 524,288 tokens": Fact(0.007, "share", MUON, "of those of training"),
-        "Muon's FLOPs, width 16,384, 16 million tokens": Fact(0.005, "share", MUON, "of those of training"),
+        "Muon's FLOPs, width 768, 524,288 tokens": Fact(0.007, "share", MUON, "of training FLOPs"),
+        "Muon's FLOPs, width 16,384, 16 million tokens": Fact(0.005, "share", MUON, "of training FLOPs"),
         "BLOOM GPU-hours": Fact(1_082_990, "GPU-hours", _BLOOM, "A100 80GB, 400 W"),
         "BLOOM energy": Fact(433_196, "kWh", _BLOOM, "of the GPUs alone"),
         "Llama 2 7B on one A100, gpt-fast": Fact(104.9, "tokens/s", _GPT_FAST, "one request; power limited to 330 W"),
@@ -837,7 +837,7 @@ _TENSORRT = Source(
 _ONE_SEQUENCE = "one sequence with little context"
 
 _INFERENCE = (
-    {"Llama 3.1 maximum context": Fact(131_072, "tokens", _LLAMA3, "the card says 128k")}
+    {"Llama 3.1 maximum context": Fact(131_072, "tokens", _LLAMA3, "the model card says 128k")}
     | {
         f"Llama 3 8B decode, A100, {dtype}": Fact(rate, "tokens/s", _TORCHAO, f"80 GB; {_ONE_SEQUENCE}")
         for dtype, rate in (("bfloat16", 95.64), ("int8", 153.03), ("int4", 180.80))
@@ -852,7 +852,7 @@ _INFERENCE = (
     }
     | {
         "Llama 3.1 8B decode, H100, bfloat16": Fact(
-            126.90, "tokens/s", _TORCHAO, f"{_ONE_SEQUENCE}; it doesn't say which kind of H100"
+            126.90, "tokens/s", _TORCHAO, f"{_ONE_SEQUENCE}; the source doesn't say which kind of H100"
         ),
         "Llama 7B prefill, A100, float16": Fact(0.133, "s", _TENSORRT, "one prompt of 2,048 tokens"),
     }

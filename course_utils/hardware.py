@@ -112,7 +112,7 @@ def describe_peak(device: torch.device | str, dtype: torch.dtype | str) -> str:
         return f"{readable(peak, 'FLOP/s')} dense {what} ({card.name}; {card.source})"
     if card is not None:
         has = ", ".join(map(dtype_name, card.peak))
-        return f"peak unknown: {card.name} has no promised rate for {what} in the table (it has {has})"
+        return f"peak unknown: the table has no peak of {card.name} for {what} (it has {has})"
     if not _is_device(device):
         similar = [key for key in ACCELERATORS if words(key)[0] in words(str(device))]
         return f"peak unknown: {device} is not in the table" + (f" (it has {', '.join(similar)})" if similar else "")

@@ -53,7 +53,7 @@ def read_lecture(path: Path) -> Lecture:
     texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
     title = re.search(r"^# (.+)$", texts[0], re.MULTILINE) if texts else None
     if title is None:
-        raise ValueError("its first text has no title")
+        raise ValueError("its first text cell has no title")
     minutes, optional = map(rounded, times(cells))
     questions = tuple(re.findall(r"^> \*\*(.+)\*\*$", texts[0], re.MULTILINE))
     return Lecture(path, title[1], questions, minutes, optional, exercises)
@@ -136,7 +136,7 @@ says *predict*, and solve the exercises as you meet them: each one shows right a
 ● marks an exercise that passes its check here. An exercise's heading says how hard it is, ★ to ★★★, and whether it's
 *essential*: do those first if you're short of time, since they carry the main ideas. Times are for reading and solving;
 no later lecture needs the optional parts. The [glossary](glossary.md) has every term that the lectures define. This
-page is written when JupyterLab starts; your progress and your guesses stay in files on this machine.
+page is updated when JupyterLab starts; your progress and your guesses stay in files on this machine.
 """
 
 

@@ -112,12 +112,12 @@ def calibration(path: Path | None = None) -> None:
     factors = [max(p.guess, p.measured) / min(p.guess, p.measured) for p in kept]
     good = sum(factor < 2 for factor in factors)
     finding = (
-        f"{good} of your {len(kept)} guesses are within a factor of 2, half of them within {plain(median(factors))}"
+        f"{good} of your {len(kept)} guesses are within a factor of 2; the median factor is {plain(median(factors))}"
     )
     half = len(kept) // 2
     if half >= 5:
         first, others = (plain(median(some)) for some in (factors[:half], factors[half:]))
-        finding += f" (the median factor is {first} in the first {half} and {others} in the others)"
+        finding += f" ({first} in the first {half} and {others} in the others)"
     rows = [(p.lecture[:2] or "other", p.guess / p.measured) for p in kept]
     plots.show(plots.calibration(rows, title=finding), alt=finding + ".")
 

@@ -62,7 +62,7 @@ def load(path: Path) -> tuple[dict[str, dict[str, bool]], str]:
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
         if not all(isinstance(passed, bool) for checks in kept.values() for passed in checks.values()):
-            raise ValueError("it holds something else")
+            raise ValueError("it doesn't hold your progress")
         return kept, ""
     except FileNotFoundError:
         return {}, ""

@@ -141,12 +141,12 @@ def conclusion(finding: str, must_hold: Mapping[str, bool]) -> str:
 
     Example:
         >>> conclusion("Twice the work takes 0.4 times as long", {"more work takes more time": False})
-        'Disturbed, probably by another program: measure again (expected: more work takes more time)'
+        'Timings disturbed, probably by another program: measure again (expected: more work takes more time)'
     """
     broken = [what for what, holds in must_hold.items() if not holds]
     if not broken:
         return finding
-    return f"Disturbed, probably by another program: measure again (expected: {'; '.join(broken)})"
+    return f"Timings disturbed, probably by another program: measure again (expected: {'; '.join(broken)})"
 
 
 def _time_with_clock(

@@ -1544,7 +1544,7 @@ same folder, because another one might be on a different file system, and a rena
 
 > **Trap: `weights_only`.** A checkpoint file contains a *pickle*, which can contain code (section 1). Since PyTorch
 > 2.6, `torch.load` accepts only plain data, unless you pass `weights_only=False`. Don't do that with other people's
-> files. To make sure that your own files load without it, put only tensors, numbers, text, lists, tuples and
+> files. To make sure that your own files load without it, put only tensors, numbers, strings, lists, tuples and
 > dictionaries into them.
 
 ### Exercise 9.7 · Save and resume &nbsp; ★★★ &nbsp; essential &nbsp; 25 minutes
@@ -1552,7 +1552,7 @@ same folder, because another one might be on a different file system, and a rena
 Write two functions. `save_checkpoint(path, model, optimizer, step, generator)` writes everything that the run needs to
 continue: the model, the optimizer, the number of the next step, the state of `generator` (which draws the batches) and
 of PyTorch's global generator on the CPU (which draws dropout's masks). If writing fails, the error is passed on, and
-what was at `path` stays as it was: write the new file under another name in the same folder, then rename it. Once a
+whatever was at `path` is unchanged: write the new file under another name in the same folder, then rename it. Once a
 file exists at `path`, there must be one at all times from then on. After a successful save, the folder holds no other
 file whose name begins with `path.name`, not even one from an earlier save that failed or was interrupted. All files
 with other names stay. `load_checkpoint(path, model, optimizer, generator)` restores the model, the optimizer and both
@@ -1876,8 +1876,8 @@ that when it's complete.
 
 **Mindset.** Check every input where it comes in, because nothing later will notice. Two runs that differ when they
 should agree are suspicious. So are two that agree when they should differ. To test whether resuming works, compare
-bits, on a machine where equal bits are guaranteed. For a schedule, prefer a function of the step to an object with a
-state.
+bits, on a machine where identical bits are guaranteed. For a schedule, prefer a function of the step to an object with
+a state.
 
 **Intuitions.** For tokens, the copy to the GPU takes a tiny fraction of a step; preparing the batch is what can be
 slow, and overlapping hides it as long as it takes no longer than the step. A profile shows whether most of the time

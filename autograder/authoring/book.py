@@ -30,7 +30,7 @@ BOOK = ROOT / "book"
 PAGES = ("README.md", "CONTRIBUTING.md", "docs")
 WIDGET = "application/vnd.jupyter.widget-view+json"
 ASLEEP_PAGE = (
-    "This is a picture of the initial settings. Its controls need JavaScript, and a page loaded from a web server."
+    "This is a picture of the initial settings. Its controls need JavaScript and work only on a page from a web server."
 )
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#:\s]+)\)")
 

@@ -89,7 +89,7 @@ def _for_colab(notebook: NotebookNode, lecture: str, repository: str, archive: s
 
 
 def first_cells(lecture: str, archive: str) -> list[NotebookNode]:
-    """The cells that a lecture on Colab begins with: a note on what is different there, and the set-up."""
+    """The cells that a lecture on Colab begins with: a note on what is different there, and the setup."""
     code = "\n\n".join(
         [
             "# @title Run this cell first",
@@ -115,7 +115,7 @@ def fetch_course(archive: str, lecture: str) -> None:
 
     class SetupStopped(Exception):
         def _render_traceback_(self) -> list[str]:  # IPython shows this instead of a traceback
-            return [f"Set-up stopped: {self}; run this cell again."]
+            return [f"Setup stopped: {self}; run this cell again."]
 
     try:
         import course_utils  # noqa: F401

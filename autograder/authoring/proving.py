@@ -180,7 +180,7 @@ class Prover:
             cases = [*pool.visible, *pool.edges, *pool.drawn(self.seeds[0])]
             if (case := self.differs(ran, pool, cases)) is not None:
                 self.say(f"{pool.promise.text!r} depends on the number of threads: {_shown(case)}\n"
-                         "  → draw so that nothing cancels, round in the probe, or give a tolerance")  # fmt: skip
+                         "  → draw inputs that don't cancel, round in the probe, or give a tolerance")  # fmt: skip
 
     def stub(self) -> None:
         """The empty stub earns nothing."""
@@ -211,9 +211,9 @@ class Prover:
                 how = "`unseen`" if program.edits else "`# unseen: …` below its title"
                 self.say(f"{_where(program)} fails no visible case\n  → add one, or say why not: {how}")
             if (shown := told.failure) and shown.expected and shown.got == shown.expected:
-                self.say(f"{_where(program)} is shown {shown.got!r} twice")
+                self.say(f"{_where(program)} is shown {shown.got!r} as both got and expected")
             if program.kind == "mistake" and seen and told.mistake != program.note:
-                self.say(f"{_where(program)} is told {told.mistake!r} instead of {program.note!r}")
+                self.say(f"{_where(program)} gets the sentence {told.mistake!r} instead of {program.note!r}")
         for number, pool in enumerate(self.pools):
             if number not in alone:
                 self.say(f"no wrong program fails only {pool.promise.text!r}: is it a separate requirement?")
@@ -243,8 +243,8 @@ class Prover:
             number, seen = next(iter(told.items()))
             pool = self.pools[number]
             self.say(
-                f"{_where(program)} passes with {len(missed)} of {len(self.seeds)} seeds: a hole\n"
-                f"  → an edge of {pool.promise.text!r}: {_shown(self.shrunk(ran, pool) or seen)}"
+                f"{_where(program)} passes with {len(missed)} of {len(self.seeds)} seeds, so the check has a hole\n"
+                f"  → add an edge to {pool.promise.text!r}: {_shown(self.shrunk(ran, pool) or seen)}"
             )
         return set(told)
 
@@ -277,7 +277,7 @@ class Prover:
             # The sentence of a mistake that combines both is fair, too.
             fair = {p.note for p in single if set(p.edits) <= {*one.edits, *other.edits}}
             if told is not None and told not in fair:
-                self.say(f"{one.title!r} and {other.title!r} together are told {told!r}")
+                self.say(f"{one.title!r} and {other.title!r} together get the sentence {told!r}")
 
     def mutants(self) -> None:
         """Every mutant fails, or is listed as equivalent and agrees on every input."""

@@ -245,12 +245,12 @@ def problems(kit: Kit, lectures: Sequence[Topic]) -> list[str]:
 def _of_dependencies(kit: Kit, exercise: Exercise, names: Sequence[str]) -> Iterator[str]:
     said = kit.builds_on.get(exercise.lecture, {}).get(exercise.name)
     if said is None:
-        yield "doesn't say which lectures it builds on: if there's none, write an empty list"
+        yield "doesn't say which lectures it builds on: if there are none, write an empty list"
         return
     earlier = [name[:2] for name in names if name < exercise.lecture]
     for number in (each for each in said if each not in earlier):
         yield f"says that it builds on lecture {number}, which isn't an earlier one"
-    used = {name: f"uses {term!r}, which" for name, term in reversed(exercise.terms)}
+    used = {name: f"uses {term!r}, and the lecture that defines it" for name, term in reversed(exercise.terms)}
     used |= {name: f"names lecture {name[:2]}, which" for name in exercise.after}
     for name, what in sorted(used.items()):
         if name[:2] not in said:
@@ -298,10 +298,10 @@ doing if there's time.
 _GRADING = """\
 ## Grading only what is due
 
-A lecture's points count all of its exercises, and so do the grades for Canvas and Moodle. If your course leaves
+A lecture's points include all of its exercises, and so do the grades for Canvas and Moodle. If your course leaves
 exercises out, compute its grades from `course export . 01_tensors --format csv --format questions`. The second file,
-`exports/01_tensors.questions.csv`, has a line for each student and exercise. Over the lines of the exercises that are
-due, a student's grade is
+`exports/01_tensors.questions.csv`, has a line for each student and exercise. A student's grade, computed from the lines
+of the exercises that are due, is
 
 > sum of `points` ÷ sum of `worth`
 
@@ -317,11 +317,11 @@ show the points for all of them.
 _DEPENDS = """\
 ## What builds on what
 
-Exercises are graded alone, so a student who is stuck on one can go on to the next. Only 14.5 suggests code from another
-exercise, the `KVCache` of 13.2, and students can solve it without that. Lectures do build on each other: an earlier
-lecture is listed if the text refers to it. *Needed by* are the later exercises that build on a lecture: if you leave it
-out, or a student has missed it, introduce its terms before these. The tables below say which terms an exercise's
-statement uses.
+Exercises are graded independently, so a student who is stuck on one can go on to the next. Only 14.5 suggests using
+code from another exercise, the `KVCache` of 13.2, and students can solve it without that. Lectures do build on each
+other: an earlier lecture is listed if the text refers to it. *Needed by* lists the later exercises that build on a
+lecture: if you leave it out, or a student has missed it, introduce its terms before these. The tables below say which
+terms an exercise's statement uses.
 
 | lecture | time | optional | builds on | needed by |
 |---|--:|--:|---|---|"""

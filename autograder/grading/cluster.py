@@ -56,7 +56,7 @@ def _prepare(client: Client, limits: Limits, unsafe: bool) -> None:
         except Exception as error:
             raise EngineError(
                 f"the worker {address} cannot grade ({type(error).__name__}: {error})\n"
-                "  → install the same version of this course, with `instructor`, on every machine"
+                "  → install the same version of this course, with its extra `instructor`, on every machine"
             ) from error
         if problem:
             raise SandboxError(problem)

@@ -126,7 +126,7 @@ def _drop(work: _Work, number: int, why: str, in_full: str) -> None:
     work.notes.append(f"{step.exercise.name}: {in_full}")
     if step.exercise in work.waiting:
         work.waiting.remove(step.exercise)
-        _nothing(work, step.exercise, f"Your code did not finish: {why}.")
+        _nothing(work, step.exercise, f"Your code gave no result: {why}.")
 
 
 def _nothing(work: _Work, exercise: Exercise, why: str) -> None:
@@ -288,10 +288,12 @@ def _observe(
                 return outcome(seen, requirement.comparison), seen.call
         case Missing(name):
             if where := work.program.should_define(name):
-                reasons.append(f"{where} ran and defines `{name}`, which is missing; it may exist on another machine")
+                reasons.append(
+                    f"{where} ran and should define `{name}`, which is missing; it may exist on another machine"
+                )
             return blank | {"value": Raised("NameError", f"name '{name}' is not defined")}, call.name
         case Unsendable(reason):
-            reasons.append(f"what it returned cannot be sent to the judge: {clean(reason, limit=500)}")
+            reasons.append(f"what it returned cannot be sent to the grader: {clean(reason, limit=500)}")
             return blank | {"value": Opaque(f"something that cannot be inspected: {reason[:500]}")}, call.name
     raise Gone("the answer is not of the kind that was asked for")
 

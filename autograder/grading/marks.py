@@ -45,7 +45,8 @@ class Result:
     """The result of one submission. ``notes`` say why a person should look, or what failed.
 
     ``submission`` is the digest of what was handed in. ``comment`` and ``until``, the last day on which the student may
-    hand in, come from decisions. ``off`` is the late penalty in points, and ``late`` describes it.
+    hand in, come from decisions. ``off`` is the late penalty in points, and ``late`` describes it. ``attempt`` says
+    which attempt counts, if there are several.
     """
 
     student: str
@@ -59,6 +60,7 @@ class Result:
     until: str = ""
     off: float = 0.0
     late: str = ""
+    attempt: str = ""
 
     @property
     def points(self) -> float | None:

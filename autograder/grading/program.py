@@ -326,7 +326,7 @@ class Program:
         for number in self._bearing_on(place):
             cell = self.steps[number].cell
             if found := [word for word in _ASKS.findall(cell.text) if word not in ordinary]:
-                return f"{cell.title} uses `{found[0]}`, and what that finds may be missing here"
+                return f"{cell.title} uses `{found[0]}`, and may depend on something that is missing here"
         return ""
 
     def _sources(self, name: str, place: int) -> list[int]:

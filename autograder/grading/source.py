@@ -222,7 +222,7 @@ def _questions(path: Path, cells: list[Any], lines: list[int]) -> tuple[Question
         name, points, task = about.get("grade_id"), about.get("points"), bool(about.get("task"))
         if not name or type(points) not in (int, float) or not 0 < points < 1e6:
             raise SourceError(path, line, "a person grades this cell, but it has no points or no name",
-                'give it "points", a number, and "grade_id"')  # fmt: skip
+                'give it "points" (a number) and "grade_id"')  # fmt: skip
         if task and (cell.cell_type == "code" or about["solution"] or about["grade"]):
             raise SourceError(
                 path, line, f"{name}: a task must be a text cell, and neither an answer nor a test",

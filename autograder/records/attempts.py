@@ -73,7 +73,7 @@ def read(folder: ClassFolder, lecture_name: str, student: str) -> list[Attempt]:
                 if type(getattr(attempt, each)).__name__ != kind:
                     raise ValueError(f"its {each} is {getattr(attempt, each)!r:.50}")
             if attempt.number != number or (attempt.time and attempt.time.tzinfo is None):
-                raise ValueError("its number is wrong, or its time has no zone")
+                raise ValueError("its number is wrong, or its time has no time zone")
         except (OSError, ValueError, TypeError, RecursionError) as error:
             raise AttemptError(
                 f"{path} cannot be read ({type(error).__name__}: {error})\n"

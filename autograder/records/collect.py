@@ -115,7 +115,7 @@ def _matched(
         elif len(whose) == 1:
             theirs[whose.pop()].append(one)
         elif whose:
-            summary.unmatched.append(f"{what} may be {' or '.join(sorted(whose))}")
+            summary.unmatched.append(f"{what} may belong to {' or '.join(sorted(whose))}")
         else:
             summary.unmatched.append(f"{what} matches nobody on the roster")
     for student, each in list(theirs.items()):

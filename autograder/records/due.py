@@ -120,12 +120,14 @@ def apply(folder: ClassFolder, rules: Rules, result: Result, student: Student) -
     """A result, to which decisions have been applied, after the late penalty; its ``late`` describes that."""
     if result.state is State.NOT_SUBMITTED:
         return result
-    limit = rules.limit(student, result.until)
-    when, says_late = _handed_in(folder, result.lecture_name, result.student)
+    stored, this = _attempts(folder, result.lecture_name, result.student)
+    if this and len(stored) > 1:
+        result = replace(result, attempt=f"attempt {stored.index(this) + 1} of {len(stored)}")
+    when = _handed_in(folder, result.lecture_name, result.student)
     if when is None:
         said = "handed in late, according to Canvas, whose zip doesn't say when, so no points are taken off"
-        return replace(result, late=said) if says_late else result
-    return charged(rules, result, limit, when)
+        return replace(result, late=said) if this and this.late else result
+    return charged(rules, result, rules.limit(student, result.until), when)
 
 
 def charged(rules: Rules, result: Result, limit: datetime | None, when: datetime | None) -> Result:
@@ -147,15 +149,22 @@ def table(
     return {name: apply(folder, rules, one, students.get(name) or Student(name)) for name, one in found.items()}
 
 
-def _handed_in(folder: ClassFolder, lecture_name: str, student: str) -> tuple[datetime | None, bool]:
-    """When a student handed in what's graded, if known; if not, whether its source says that it was late."""
+def _handed_in(folder: ClassFolder, lecture_name: str, student: str) -> datetime | None:
+    """When a student handed in what's graded, if that's known."""
     stamp = submission.read(folder.assignment(student, lecture_name) / exchange.TIMESTAMP).data
-    if stamp is not None and (when := moment(stamp[:200].decode("utf-8", "replace"))):
-        return when, False
+    return None if stamp is None else moment(stamp[:200].decode("utf-8", "replace"))
+
+
+def _attempts(
+    folder: ClassFolder, lecture_name: str, student: str
+) -> tuple[list[attempts.Attempt], attempts.Attempt | None]:
+    """A student's stored attempts, latest last, and the one that's graded, if it's one of them."""
     try:
         stored = attempts.read(folder, lecture_name, student)
     except attempts.AttemptError:
-        return None, False
-    data = (folder.read(student, lecture_name).data or b"") if any(one.late for one in stored) else b""
-    same = [one for one in stored if one.sha256 == submission.digest(data)]
-    return None, bool(same) and same[-1].late
+        return [], None
+    if len(stored) < 2 and not any(one.late for one in stored):
+        return stored, None  # which of them it is makes no difference
+    digest = submission.digest(folder.read(student, lecture_name).data or b"")
+    same = [one for one in stored if one.sha256 == digest]
+    return stored, same[-1] if same else None

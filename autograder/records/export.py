@@ -64,10 +64,19 @@ def write(
 
 def _csv(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student], title: str) -> str:
     rows = [
-        [name, one.state, _grade(one.points), _worth(lecture), one.late, _grade(one.off or None), _notes(one)]
+        [
+            name,
+            one.state,
+            _grade(one.points),
+            _worth(lecture),
+            one.attempt,
+            one.late,
+            _grade(one.off or None),
+            _notes(one),
+        ]
         for name, one in found.items()
     ]
-    return _table([["student", "state", "points", "worth", "late", "points taken off", "notes"], *rows])
+    return _table([["student", "state", "points", "worth", "attempt", "late", "points taken off", "notes"], *rows])
 
 
 def _questions(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student], title: str) -> str:
@@ -103,6 +112,7 @@ def _json(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, 
                 "notes": list(one.notes),
                 "comment": one.comment,
                 "until": one.until,
+                "attempt": one.attempt,
                 "late": one.late,
                 "points taken off": one.off,
             }

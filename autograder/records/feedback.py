@@ -108,6 +108,7 @@ def page(
         notes = [one_line(f"It was: {listed(instead)}. Hand in {lecture.name}.ipynb itself.")]
     notes += [] if current else [CHANGED]
     notes += [f"You may hand this in until {result.until}."] if result.until else []
+    notes += [f"These are the points of {result.attempt}."] if result.attempt and graded else []
     notes += [f"{result.late[:1].upper()}{result.late[1:]}."] if result.late else []
     # Only what is wrong with the file: remedies, paths and the grader's notes are for the instructor.
     findings = [one_line(f"Your notebook: {finding.problem}.") for finding in (handed_in.findings if handed_in else ())]

@@ -215,9 +215,9 @@ def _save_cells(lecture: Lecture, url: str) -> None:
         except RuntimeError as error:
             raise GradebookError(
                 f"the exercises of {lecture.name} differ from those in this gradebook ({error})\n"
-                "  → grade with the version of the course that the class started with. If the change is meant, delete "
-                "the gradebook (or name an empty database with --db) and repeat the command: it's made again from the "
-                "results and the decisions, and nothing is lost"
+                "  → grade with the version of the course that the class started with. If the change is intended, "
+                "delete the gradebook (or name an empty database with --db) and repeat the command: it's made again "
+                "from the results and the decisions, and nothing is lost"
             ) from error
 
 

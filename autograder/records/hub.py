@@ -127,7 +127,7 @@ def of(
             f"  → give it an account of its own: useradd --create-home grader; chown -R grader: {folder.root.resolve()}"
         )
     if both := sorted({*students} & {*graders}):
-        raise HubError(f"{', '.join(both)} can't be both a student and a grader\n  → give graders other users")
+        raise HubError(f"{', '.join(both)} can't be both a student and a grader\n  → use other accounts for graders")
     if not _MEMORY.fullmatch(memory):
         raise HubError(f"{memory!r} is not an amount of memory\n  → write 4G or 512M, for instance")
     place, environment, exchange = (Path(os.path.abspath(each)) for each in (place, environment, exchange))
@@ -261,7 +261,7 @@ def problems(hub: Hub) -> Iterator[str]:
     Tests that as the users concerned, so it needs root.
     """
     if missing := [name for name in (*hub.students, *hub.graders) if not _known(name)]:
-        yield f"{_some(missing)} has no account on this machine: `useradd --create-home NAME`, and a password"
+        yield f"no account on this machine: {_some(missing)}; run `useradd --create-home NAME` and set a password"
     python = str(hub.environment / "bin" / "python")
     uses = [(hub.account, str(hub.own / "python"), "autograder.cli, jupyterhub, nbgrader")]
     uses += [(name, python, "course_utils, jupyterhub, nbgrader") for name in _here(hub)[:1]]

@@ -93,7 +93,7 @@ def write(
 
 
 def questions(lecture: Lecture, result: Result, read: submission.Submission, draw: random.Random) -> list[Question]:
-    """Three questions about one student's work; fewer only if there's less to ask."""
+    """Three questions about one student's work (none if the lecture has no exercises)."""
     answers = read.answers(lecture.problems)
     written = [e for e in lecture.exercises if answers.get(e.name, e.stub).strip() not in ("", e.stub.strip())]
     marks = {mark.exercise: mark for mark in result.marks}
@@ -118,6 +118,15 @@ def questions(lecture: Lecture, result: Result, read: submission.Submission, dra
                 f"You haven't answered {exercise.name}. How would you start? The first thing it asks for is: {wanted}."
             )
         )
+    # A lecture with a single exercise and no predictions leaves gaps.
+    if len(asked) < QUESTIONS and (line := _about_a_line(written, answers, draw)) and line not in asked:
+        asked.append(line)
+    for exercise in lecture.exercises[:1]:
+        code = answers.get(exercise.name, exercise.stub)
+        asked += [
+            Question(f"Besides the calls that the tests show: what would you try {exercise.name} with, and why?", code),
+            Question(f"Explain {exercise.name} line by line. Which part was the hardest to get right?", code),
+        ]
     return asked[:QUESTIONS]
 
 

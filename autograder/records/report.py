@@ -117,6 +117,7 @@ def _row(
         "student": one_line(result.student),
         "state": str(result.state)
         + (f", until {result.until}" if result.until else "")
+        + (f", {result.attempt}" if result.attempt else "")
         + (f", {result.late}" if result.late else ""),
         "points": "" if result.points is None else f"{result.points:g}",
         "notes": [clean(note) for note in result.notes],

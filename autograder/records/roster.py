@@ -119,7 +119,7 @@ class Directory:
         self._canvas: dict[str, set[str]] = defaultdict(set)
         for one in students:
             self._ids.add(one.student)
-            for login in filter(None, (one.student, one.login, *one.also)):
+            for login in filter(None, (one.student, one.login, one.email, *one.also)):
                 self._logins[login.casefold()].add(one.student)
             for name in _names(one):
                 self._names[_letters(name)].add(one.student)
@@ -131,11 +131,11 @@ class Directory:
 
     @property
     def logins(self) -> list[str]:
-        """Every id, login and other name, in lower case."""
+        """Every id, login, email address and other name, in lower case."""
         return list(self._logins)
 
     def by_login(self, login: str) -> set[str]:
-        """The student with exactly this id, or else all with this id, login or other name, ignoring case."""
+        """The student with exactly this id, or else all with this id, login, address or other name, ignoring case."""
         return {login} if login in self._ids else set(self._logins.get(login.casefold(), ()))
 
     def by_name(self, name: str) -> set[str]:

@@ -55,7 +55,8 @@ def text(
     for called, name in sorted(shown.items()):
         result = found[name]
         points = "" if result.points is None else f", {result.points:g} of {lecture.points:g} points"
-        yield f"{one_line(called)}: {result.state}{points}{result.late and f', {result.late}'}"
+        said = "".join(f", {each}" for each in (result.attempt, result.late) if each)
+        yield f"{one_line(called)}: {result.state}{points}{said}"
         if student or result.state is State.NOT_SUBMITTED:
             # A note may quote a path, which contains the name.
             yield from ([] if anonymous else [f"  • {clean(note)}" for note in result.notes])

@@ -64,7 +64,7 @@ def show(panel: Panel, *, first: Mapping[str, Any]) -> Picture:
     try:
         step, alone = seconds(batch), seconds(1)
     except ValueError as error:
-        raise Impossible(f"{error}: choose fewer cards, or another one", "cards") from None
+        raise Impossible(f"{error}: choose fewer cards, or another kind of card", "cards") from None
     rate = batch / step
 
     drawing = Drawing(panel.width, _HEIGHT)
@@ -99,10 +99,10 @@ def show(panel: Panel, *, first: Mapping[str, Any]) -> Picture:
     fits = batch <= most
     title = f"{counted(rate)} tokens/s in all, {counted(1 / step)} for each sequence"
     title = title if fits else f"{batch:,} sequences don't fit: memory has room for {most:,}"
-    gain = f"{batch:,} sequences get {rate * alone:.3g} times the tokens of one"
+    gain = f"{batch:,} sequences get {rate * alone:.3g} times the tokens/s of one"
     finding = (
-        f"{name} on {cards} × {card}: a token takes {readable(step, 's')}, or {readable(alone, 's')} alone; {gain}. "
-        f"Memory has room for {most:,} sequences of {context:,} tokens."
+        f"{name} on {cards} × {card}: a token takes {readable(step, 's')}, or {readable(alone, 's')} with one "
+        f"sequence; {gain}. Memory has room for {most:,} sequences of {context:,} tokens."
     )
     if not fits:
         finding += " Narrower weights or caches, a shorter context or more cards would make room."

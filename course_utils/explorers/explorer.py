@@ -186,7 +186,7 @@ class Question:
                     parse(text, self.unit) if takes_prefix(self.unit) else parse(text.strip().removesuffix(self.unit))
                 )
                 if not math.isfinite(guess):
-                    raise ValueError(f"{text!r} is more than a guess; expected a number such as 0.4 or 15e12")
+                    raise ValueError(f"{text!r} is not finite; expected a number such as 0.4 or 15e12")
             except ValueError as problem:
                 raise Impossible(f"{problem}", "guess") from None
         return compared(self.what, guess, self.answer, self.unit)

@@ -230,7 +230,7 @@ def meaning(form: Format, code: int) -> str:
     said = []
     for other, where in ((below, "below"), (above, "above")):
         if other is None:
-            said.append(f"there is none {where}")
+            said.append(f"no number lies {where}")
         else:
             away = exact(other) if math.isinf(other) else f"{_power(abs(other - value))} away"
             said.append(f"the next one {where} is {away}")
@@ -395,7 +395,7 @@ def _neighborhood(
         return
     away = {step: abs(near[step] - value) for step in (-1, 1) if step in near and math.isfinite(near[step] - value)}
     words = " and ".join(f"{_power(gap)} {'below' if step < 0 else 'above'}" for step, gap in away.items())
-    drawing.text(left, line - 28, f"the next numbers: {words or 'infinitely far'}", key="neighbors")
+    drawing.text(left, line - 28, f"distance to the next numbers: {words or 'infinite'}", key="neighbors")
     gap = max(away.values(), default=0.0)
     for step, other in near.items():
         # Infinity is drawn one step away.

@@ -237,7 +237,7 @@ def show(panel: Panel, *, initializer: str, nonlinearity: str, width: int) -> Pi
     finding = (
         f"The outputs' measured std goes from {_said(first)} in layer 1 to {_said(points[0][-1])} in layer {DEPTH} "
         f"(predicted: {_said(lines[0][-1])}), × {plain(out ** (1 / (DEPTH - 1)))} per layer on average. A gradient "
-        f"with a std of 1 there has a std of {_said(back)} in layer 1 (predicted: {_said(lines[1][0])})."
+        f"with a std of 1 in the last layer has a std of {_said(back)} in layer 1 (predicted: {_said(lines[1][0])})."
     )
     return Picture(title, drawing, finding + _limits(points, lines))
 

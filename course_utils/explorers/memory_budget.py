@@ -183,7 +183,7 @@ _PARTS = {
     "statistics of norms": "the norms' statistics",
     "last norm and head": "the input of the last norm and of the output layer",
     "loss": "what the loss saves",
-    "one layer again": "the layer that is recomputed",
+    "recomputed layer": "the layer that is recomputed",
 }
 
 
@@ -231,5 +231,5 @@ def _compared(now: Mapping[str, Any], before: Mapping[str, Any], more: float) ->
     changed = [said(name, before[name]) for name in before if name in now and before[name] != now[name]]
     if not changed:
         return "These settings are pinned: change one and compare."
-    than = f"{readable(abs(more), 'B')} {'more' if more > 0 else 'less'} than" if more else "As much as"
+    than = f"{readable(abs(more), 'B')} {'more' if more > 0 else 'less'} than" if more else "The same as"
     return f"{than[0].upper() + than[1:]} with {', '.join(changed)}."

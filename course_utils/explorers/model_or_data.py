@@ -78,7 +78,7 @@ def show(panel: Panel, *, budget: float, ratio: float) -> Picture:
     best, here = best_ratio(budget), enough(budget, ratio)
     drawing = Drawing(panel.width, _HEIGHT)
     axes(
-        drawing, x, y, xlabel="tokens for each parameter", ylabel="",
+        drawing, x, y, xlabel="tokens per parameter", ylabel="",
         xwords=power, ywords="{:.0%}".format,
     )  # fmt: skip
     drawing.text(4, 12, "fraction of the FLOPs for the same loss", behind=True)  # above the handle
@@ -94,7 +94,7 @@ def show(panel: Panel, *, budget: float, ratio: float) -> Picture:
     title = f"{counted(parameters)} parameters, {counted(tokens)} tokens: {_percent(1 - here)} of the FLOPs wasted"
     finding = (
         f"For {readable(budget, 'FLOPs')} the fit predicts a loss of {loss(parameters, tokens):.3f} here and "
-        f"{loss(*divided(budget, best)):.3f} at best, with {_words(float(f'{best:.2g}'))} tokens for each parameter; "
+        f"{loss(*divided(budget, best)):.3f} at best, with {_words(float(f'{best:.2g}'))} tokens per parameter; "
         f"with that ratio, {_percent(here)} of the budget would reach the loss that you have here."
     )
     if ratio > 2 * best:

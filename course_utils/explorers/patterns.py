@@ -17,15 +17,15 @@ REDUCTIONS = ("sum", "mean", "max", "min")
 OPERATIONS = ("rearrange", *(f"reduce, {how}" for how in REDUCTIONS), "repeat", "einsum")
 # operation, pattern, shapes of the arguments, sizes by name
 EXAMPLES = {
-    "split: what a head is": ("rearrange", "b t (h e) -> b t h e", "2 3 6", "h=2"),
+    "split into heads": ("rearrange", "b t (h e) -> b t h e", "2 3 6", "h=2"),
     "split and move": ("rearrange", "b t (h e) -> b h t e", "2 3 6", "h=2"),
     "move and merge": ("rearrange", "b h t e -> b t (h e)", "2 2 3 3", ""),
     "transpose": ("rearrange", "b t d -> b d t", "2 3 4", ""),
     "merge": ("rearrange", "b t d -> (b t) d", "2 3 4", ""),
     "a new dimension of 1": ("rearrange", "b t d -> b 1 t d", "2 3 4", ""),
     "two tokens in one vector": ("rearrange", "b (t two) d -> b t (two d)", "2 4 3", "two=2"),
-    "mean over numbers": ("reduce, mean", "b t d -> b t", "2 3 4", ""),
-    "mean, any dimensions in front": ("reduce, mean", "... d -> ...", "2 3 4", ""),
+    "mean over the last dimension": ("reduce, mean", "b t d -> b t", "2 3 4", ""),
+    "mean, any leading dimensions": ("reduce, mean", "... d -> ...", "2 3 4", ""),
     "max pooling": ("reduce, max", "(y 2) (x 2) -> y x", "4 8", ""),
     "repeat": ("repeat", "t -> t copies", "4", "copies=3"),
     "pixels four times as large": ("repeat", "y x -> (y 2) (x 2)", "2 4", ""),
@@ -33,7 +33,7 @@ EXAMPLES = {
     "matrix product": ("einsum", "a b, b c -> a c", "3 4, 4 5", ""),
     "every pair": ("einsum", "i, j -> i j", "3, 4", ""),
     "the diagonal, summed": ("einsum", "i i ->", "4 4", ""),
-    "a layer, any dimensions in front": ("einsum", "... d, d k -> ... k", "2 2 3, 3 4", ""),
+    "a layer, any leading dimensions": ("einsum", "... d, d k -> ... k", "2 2 3, 3 4", ""),
 }
 OWN = "your own"
 MOST, ALL, LOOPS = 48, 112, 400  # elements of one tensor, of all, and products that go into all results
@@ -61,7 +61,7 @@ def sides(operation: str, pattern: str) -> tuple[list[list[Group]], list[Group]]
         raise _Wrong("... can't be in parentheses on the left")
     gone, new = sorted(before - after), sorted(after - before - {"…"})
     if operation == "rearrange" and any("#" in name for name in before | after):
-        raise _Wrong("rearrange takes names, and no number but 1")
+        raise _Wrong("rearrange takes names; the only number allowed is 1")
     if gone and operation in ("rearrange", "repeat"):
         raise _Wrong(f"write {_name(gone[0])} on the right, too: {operation} leaves nothing out")
     if new and operation != "repeat":
@@ -224,7 +224,9 @@ def _solve(
         raise Impossible(f"give the size of {unknown[0]}, such as {unknown[0]}=2", "sizes")
     if extent % product or (not unknown and extent != product):
         said = " · ".join(_name(name) + f"={known[name]}" * ("#" not in name) for name in known) or "1"
-        raise Impossible(f"a dimension of {extent} can't be {said}", "sizes" if set(known) & set(given) else "shapes")
+        raise Impossible(
+            f"a dimension of size {extent} doesn't match {said}", "sizes" if set(known) & set(given) else "shapes"
+        )
     size.update(known | {name: extent // product for name in unknown})
 
 

@@ -64,7 +64,7 @@ def _model(panel: Panel) -> tuple[Transformer, str]:
 
 def _train(panel: Panel, model: Transformer, name: str, card: str) -> Plan:
     cards = _count(panel, "cards", "64", "cards")
-    zero = panel.choice("zero", _ZERO, "and parameters", label="shared by the groups")
+    zero = panel.choice("zero", _ZERO, "and parameters", label="sharded across groups")
     tensor = _count(panel, "tensor", "1", "tensor")
     pipeline = _count(panel, "pipeline", "1", "pipeline")
     expert = _count(panel, "expert", "1", "expert") if model.experts else 1

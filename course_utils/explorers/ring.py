@@ -89,7 +89,7 @@ def show(panel: Panel, *, ranks: int, size: float, link: str, latency: float, af
         title = f"To all-reduce {readable(size, 'B')}, each of {ranks} ranks sends {took}"
     piece, more = readable(size / ranks, "B"), done - ranks + 2
     if done == 0:
-        finding = f"Each rank has its own vector, in {ranks} pieces of {piece}: all it knows of the sum."
+        finding = f"Each rank has only its own vector, in {ranks} pieces of {piece}."
     elif done < ranks - 1:
         finding = (
             f"Each rank sent a piece of {piece} to the next rank, which added it to its own: "

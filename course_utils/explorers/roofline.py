@@ -120,9 +120,9 @@ def show(
     reach = f"{share} of {flat}" if bound else flat
     title = f"{limited.capitalize()} on {chosen}: at best {reach}, {readable(work / rate, 's')}"
     finding = (
-        f"{product} in {_NAMES.get(dtype, dtype)} does {readable(intensity, 'FLOP/B')}, and the ridge point is at "
-        f"{readable(ridge, 'FLOP/B')}: {limited} on {chosen}. At best it reaches {readable(rate, 'FLOP/s')}, "
-        f"{reach}, and takes {readable(work / rate, 's')}."
+        f"{product} in {_NAMES.get(dtype, dtype)} has an intensity of {readable(intensity, 'FLOP/B')}, and the ridge "
+        f"point is at {readable(ridge, 'FLOP/B')}: {limited} on {chosen}. At best it reaches "
+        f"{readable(rate, 'FLOP/s')}, {reach}, and takes {readable(work / rate, 's')}."
     )
     return Picture(title, drawing, finding)
 

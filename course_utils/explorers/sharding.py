@@ -93,7 +93,7 @@ def show(panel: Panel, *, model: str, card: str, cards: int) -> Picture:
     fitting = [stage for stage, total in totals.items() if total <= memory]
     of_cards = f"{f'each of {cards:,} cards' if cards > 1 else 'a card'} of {readable(memory, 'B')}"
     if not fitting:
-        title = f"{model} fits at no stage: at best {readable(totals[3], 'B')} on {of_cards}"
+        title = f"{model} doesn't fit at any stage: at best {readable(totals[3], 'B')} on {of_cards}"
     else:
         how = {0: "without ZeRO", 3: "only with ZeRO 3"}.get(fitting[0], f"with ZeRO {fitting[0]} or higher")
         title = f"{model} fits {how}: {readable(totals[fitting[0]], 'B')} on {of_cards}"

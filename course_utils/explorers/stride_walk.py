@@ -125,7 +125,7 @@ def _draw(panel: Panel, shape: tuple[int, ...], slots: list[int], read: int, sum
 
     left, top, cell, pitch = (24.0, 270.0, 28.0, 12.0) if narrow else (312.0, 24.0, 36.0, 13.0)
     first, here = top + 52, slots[read - 1]
-    drawing.text(left, top - 8, "the slots of the storage, and the order of reading", behind=True)
+    drawing.text(left, top - 8, "the slots of the storage, and the reading order", behind=True)
     for slot in range(SLOTS):
         x = left + slot * cell
         drawing.rect(x, top, cell, 24, "data soft edged" if slot in slots[:read] else "paper edged", key=f"slot {slot}")

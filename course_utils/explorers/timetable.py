@@ -44,9 +44,8 @@ def show(panel: Panel, *, stages: int, microbatches: int) -> Picture:
 
     share = napkin.bubble(napkin.Step(1, 1, cards=stages, pipeline=stages, accumulation=microbatches))
     waits = ticks - 2 * microbatches
-    title = (
-        f"{stages} stages, {_several(microbatches)}: each stage waits {waits} of {ticks} ticks, a bubble of {share:.0%}"
-    )
+    idle = f"each stage is idle for {waits} of {ticks} ticks, a bubble of {share:.0%}"
+    title = f"{stages} stages, {_several(microbatches)}: {idle}"
     if stages == 1:
         title = f"One stage, {_several(microbatches)}: it never waits, so there is no bubble"
     gpipe, f1b1 = (napkin.kept(lines[0]) for lines in tables.values())
@@ -56,7 +55,7 @@ def show(panel: Panel, *, stages: int, microbatches: int) -> Picture:
             f"forward passes first, and of {f1b1[time - 1]} with 1F1B."
         )
     else:
-        first = f"up to {max(f1b1)}, the last stage 1" if stages > 1 else "1"
+        first = f"up to {max(f1b1)}, and the last stage those of 1" if stages > 1 else "1"
         finding = (
             f"Both schedules take {ticks} ticks. With all forward passes first, each stage keeps the activations of up "
             f"to {_several(microbatches)}; with 1F1B, stage 0 keeps those of {first}."

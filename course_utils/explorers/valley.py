@@ -186,7 +186,7 @@ def show(panel: Panel, *, optimizer: str, rate: float, ratio: int, turn: int) ->
     else:
         finding += (
             f"{name} divides each coordinate by the size of its own gradients: steep and flat coordinates move alike, "
-            f"{'as long as' if turn in (0, 90) else 'but here the valley is turned, and'} the valley "
+            f"{'as long as' if turn in (0, 90) else 'but here'} the valley "
             f"{'runs along an axis' if turn in (0, 90) else 'follows neither axis'}."
         )
     return Picture(title, drawing, finding)

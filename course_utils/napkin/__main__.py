@@ -71,7 +71,7 @@ def _parser(name: str, usage: str, description: str, epilog: str = "") -> argpar
     return argparse.ArgumentParser(
         prog=f"{_PROGRAM} {name}".strip(),
         usage=f"%(prog)s {usage} [options]",
-        description=description,
+        description=f"{description}\nA value after a semicolon is the default.",
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -80,7 +80,12 @@ def _parser(name: str, usage: str, description: str, epilog: str = "") -> argpar
 
 def _training_parser() -> argparse.ArgumentParser:
     about = "What a training run will take: parameters, FLOPs, bytes on each card, time and cost,\n"
-    parser = _parser("", _ONE_OF, f"{about}each with its formula and its source.", _EXAMPLES)
+    parser = _parser(
+        "",
+        _ONE_OF,
+        f"{about}each with its formula and its source.",
+        _EXAMPLES,
+    )
     arguments.add_model(parser, module=True)
     arguments.add_step(parser)
     run = arguments.add_card(parser)
@@ -131,9 +136,14 @@ def _mfu_parser() -> argparse.ArgumentParser:
     parser = _parser("mfu", "(--model NAME | --layers N … | --module NAME | --parameters N) …", about)
     arguments.add_model(parser, module=True)
     parser.add_argument(
-        "--parameters", type=arguments.number, metavar="N", help="instead of a shape: 6 FLOPs per token each"
+        "--parameters",
+        type=arguments.number,
+        metavar="N",
+        help="parameters, instead of a shape, at 6 FLOPs per token each",
     )
-    parser.add_argument("--context", type=arguments.count, default=2_048, metavar="N", help="of a sequence; 2,048")
+    parser.add_argument(
+        "--context", type=arguments.count, default=2_048, metavar="N", help="tokens in each sequence; 2,048"
+    )
     parser.add_argument("--tokens-per-second", type=arguments.number, metavar="N", help="of all cards together")
     parser.add_argument("--tokens-per-step", type=arguments.number, metavar="N", help="with --seconds-per-step")
     parser.add_argument("--seconds-per-step", type=arguments.number, metavar="S")

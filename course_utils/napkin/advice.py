@@ -106,8 +106,8 @@ def warnings(
     if item == "token" and items > most.value:
         yield (
             f"{counted(items)} tokens in a step; the most in the table of facts is DeepSeek-V3's "
-            f"{counted(most.value)}. Beyond a critical batch size, more tokens in a step hardly save steps: use fewer "
-            "groups, a smaller batch, or tensor and pipeline parallelism."
+            f"{counted(most.value)}. Beyond a critical batch size, more tokens in a step save hardly any steps: use "
+            "fewer groups, a smaller batch, or tensor and pipeline parallelism."
         )
     if steps < 1000:
         yield f"only {counted(steps)} steps: few optimizers get far in so few updates."

@@ -78,9 +78,12 @@ def add_model(parser: argparse.ArgumentParser, *, module: bool) -> None:
     model.add_argument("--shared-experts", type=count, metavar="N", help="experts that every token goes to; none")
     model.add_argument("--dense-layers", type=count, metavar="N", help="layers without experts; none")
     if module:
-        model.add_argument("--module", metavar="MODULE:FUNCTION", help="makes an nn.Module")
+        model.add_argument("--module", metavar="MODULE:FUNCTION", help="a function that makes an nn.Module")
         model.add_argument(
-            "--input", action="append", metavar="SHAPE", help='of its forward, "int64[1, 8192]"; without it, 6 · N'
+            "--input",
+            action="append",
+            metavar="SHAPE",
+            help='an input of its forward, "int64[1, 8192]"; without it, 6 · N FLOPs per token',
         )
 
 
@@ -99,9 +102,9 @@ def add_step(parser: argparse.ArgumentParser) -> None:
     )
     step.add_argument("--cards", type=count, default=1, metavar="N", help="cards that train together; 1")
     step.add_argument("--zero", type=int, choices=SHARDED, default=0, help="ZeRO stage: what is sharded; 0")
-    step.add_argument("--tensor", type=count, default=1, metavar="N", help="cards that divide each matrix; 1")
-    step.add_argument("--pipeline", type=count, default=1, metavar="N", help="cards that divide the layers; 1")
-    step.add_argument("--expert", type=count, default=1, metavar="N", help="groups that divide the experts; 1")
+    step.add_argument("--tensor", type=count, default=1, metavar="N", help="cards that each matrix is split over; 1")
+    step.add_argument("--pipeline", type=count, default=1, metavar="N", help="cards that the layers are split over; 1")
+    step.add_argument("--expert", type=count, default=1, metavar="N", help="groups that the experts are split over; 1")
     step.add_argument("--lora", type=count, metavar="RANK", help="rank of adapters, trained instead of the model")
     step.add_argument("--adapted", metavar="NAMES", help='matrices with an adapter, such as "queries,values"; all')
     step.add_argument("--checkpointing", action="store_true", help="recompute each layer in the backward pass")
@@ -111,7 +114,7 @@ def add_step(parser: argparse.ArgumentParser) -> None:
 def add_card(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Add the arguments for the card, one from the table or your own."""
     run = parser.add_argument_group("the card and the run")
-    run.add_argument("--card", metavar="NAME", help="H100 SXM; --list shows them")
+    run.add_argument("--card", metavar="NAME", help="a card from the table, see --list; H100 SXM")
     run.add_argument(
         "--peak", type=partial(number, unit="FLOP/s"), metavar="FLOP/S", help="peak of a card that is not in the table"
     )
@@ -131,7 +134,9 @@ def add_serving(parser: argparse.ArgumentParser) -> None:
     )
     for name in ("weights", "cache"):
         group.add_argument(f"--{name}", choices=FORMATS, default="bfloat16", help="format of its numbers; bfloat16")
-    group.add_argument("--cards", type=count, default=Serving.cards, metavar="N", help="cards that divide the model; 1")
+    group.add_argument(
+        "--cards", type=count, default=Serving.cards, metavar="N", help="cards that the model is split over; 1"
+    )
 
 
 def shape(given: argparse.Namespace) -> tuple[Transformer, str]:
@@ -200,7 +205,10 @@ def _filled(found: Step, given: argparse.Namespace) -> Step:
         raise ValueError("--global-batch determines how many batches to accumulate: leave out --accumulation")
     one = replace(found, accumulation=1).tokens
     if given.global_batch % one:
-        raise ValueError(f"--global-batch {given.global_batch:,}: expected a multiple of {one:,}, the cards' tokens")
+        raise ValueError(
+            f"--global-batch {given.global_batch:,}: expected a multiple of {one:,}, the tokens in one batch of "
+            "all cards"
+        )
     return replace(found, accumulation=given.global_batch // one)
 
 

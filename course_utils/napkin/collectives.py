@@ -46,7 +46,7 @@ def sent(what: Collective, nbytes: float, ranks: int) -> float:
     Source: `RING`.
     """
     if ranks < 1 or nbytes < 0:
-        raise ValueError(f"{ranks} ranks and {nbytes} bytes: expected at least 1 and 0")
+        raise ValueError(f"{ranks} ranks and {nbytes} bytes: expected at least 1 rank and 0 bytes")
     if ranks == 1:
         return 0.0
     passes = {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1, "all_to_all": 1}

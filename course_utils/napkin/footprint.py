@@ -103,7 +103,7 @@ def activations(model: Transformer, step: Step) -> dict[str, int]:
     }
     if step.checkpointing:
         inputs = recipe * tokens * model.width
-        kept, again = {"layers": inputs * model.layers}, {"one layer again": _largest(model, layer) - inputs}
+        kept, again = {"layers": inputs * model.layers}, {"recomputed layer": _largest(model, layer) - inputs}
     else:
         kept, again = {name: sum(part.values()) for name, part in layer.items()}, {}
     waiting = min(step.pipeline, step.accumulation)

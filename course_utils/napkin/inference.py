@@ -109,7 +109,7 @@ def _peak(card: Accelerator, number: float) -> Sourced:
     for name in [*names, "bfloat16", "float16", "float32"] if number < 4 else ["float32"]:
         if name in card.peak:
             return Sourced(card.peak[name], *card.sources)
-    raise ValueError(f"{card.name} promises no rate for numbers of {number:g} bytes")
+    raise ValueError(f"the table has no peak of {card.name} for numbers of {number:g} bytes")
 
 
 def prefill_seconds(

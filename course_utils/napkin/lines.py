@@ -105,7 +105,7 @@ class Plan:
             return ""
         held = readable(self.held, "B") + ("" if self.activations else " without activations")
         if self.limit is None:
-            return f"It holds {held}; this card's memory is unknown."
+            return f"It needs {held}; this card's memory is unknown."
         limit, spare = readable(self.limit, "B"), self.limit - self.held
         if spare >= 0:
             return f"It fits: {held} of {limit}, {readable(spare, 'B')} left."

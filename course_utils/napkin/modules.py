@@ -189,7 +189,7 @@ def _matrices(module: torch.nn.Module) -> tuple[int, int]:
 def _build(build: Callable[[], torch.nn.Module]) -> torch.nn.Module:
     import torch
 
-    advice = "give a function that makes it from shapes alone (no weights loaded, no .item(), no device named)"
+    advice = "pass a function that builds the module from shapes alone (no weights loaded, no .item(), no device named)"
     if isinstance(build, torch.nn.Module) or not callable(build):
         raise TypeError(f"trace was given a {type(build).__name__}; {advice}: trace(lambda: MyModel())")
     try:
@@ -198,7 +198,7 @@ def _build(build: Callable[[], torch.nn.Module]) -> torch.nn.Module:
     except Exception as error:
         raise ValueError(f"the module cannot be built on the meta device: {error}; {advice}") from error
     if not isinstance(module, torch.nn.Module):
-        raise TypeError(f"trace was given a function that makes a {type(module).__name__}; expected an nn.Module")
+        raise TypeError(f"trace was given a function that returns {type(module).__name__}; expected an nn.Module")
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
         if tensor.device.type != "meta":
             raise ValueError(f"{name} is on {tensor.device}, where it takes memory; {advice}")

@@ -82,7 +82,7 @@ def plan(
     tokens_from = ("20 · parameters that a token uses", CHINCHILLA) if tokens is None else ("to train on", GIVEN)
     tokens = _usual_tokens(model, step, name) if tokens is None else tokens
     usual = FACTS[_USUAL_MFU]
-    mfu_from = ("as Llama 3.1 405B", GIVEN) if mfu is None else ("assumed", GIVEN)
+    mfu_from = ("as for Llama 3.1 405B", GIVEN) if mfu is None else ("assumed", GIVEN)
     share = usual.number if mfu is None else Sourced(mfu)
     positive(tokens=tokens)
     flops = list(flops_of_a_token(model, step))
@@ -141,7 +141,7 @@ def _check(model: _Model, step: Step, name: str) -> None:
         raise ValueError(f"{model.heads} heads cannot be divided among {step.tensor} cards (tensor) evenly")
     if step.expert > 1 and (model.experts is None or model.experts.routed % step.expert):
         count = model.experts.routed if model.experts else "no"
-        raise ValueError(f"{count} experts cannot be divided among {step.expert} groups (expert) evenly")
+        raise ValueError(f"{count} experts: they cannot be divided evenly among {step.expert} groups (expert)")
 
 
 def named(model: Transformer | Traced, name: str) -> str:
@@ -158,11 +158,9 @@ def _item(model: _Model) -> str:
 
 def _usual_tokens(model: _Model, step: Step, name: str) -> float:
     if _item(model) == "sample":
-        raise ValueError(f"{name}'s inputs are not ids: give the number of samples to train on as tokens")
+        raise ValueError(f"{name}'s inputs are not ids: set tokens to the number of samples to train on")
     if step.lora or (isinstance(model, Traced) and model.frozen > model.parameters):
-        raise ValueError(
-            "most weights are frozen, and there is no rule for how many tokens the rest needs: give tokens"
-        )
+        raise ValueError("most weights are frozen, and there is no rule for how many tokens the rest needs: set tokens")
     return 20.0 * (model.active if isinstance(model, Transformer) else model.parameters)
 
 
@@ -205,7 +203,7 @@ def _counts(model: Transformer) -> dict[str, str]:
     if model.latent and model.norm_vectors:
         ranks = model.latent.query_rank + model.latent.kv_rank
         norms += f" + {model.layers} · {model.norm_vectors} · {ranks:,}"
-    found = {"layers": layers, "norms": norms, "tables and head": f"({rows}) · {model.width:,}"}
+    found = {"layers": layers, "norms": norms, "embeddings and output layer": f"({rows}) · {model.width:,}"}
     if model.experts:
         each = model.experts.routed + model.experts.shared
         found["experts"] = f"{model.moe_layers} · {each} · ({product(model.block(model.experts.width).values())})"
@@ -245,7 +243,7 @@ def _beside(model: _Model, step: Step, tokens: float, steps: float) -> Iterator[
     if isinstance(model, Traced):
         if model.recomputed:
             again = model.recomputed / (model.batch * model.context) * tokens
-            yield Line("FLOPs", "computed again", again, "FLOPs", "by checkpoints; MFU leaves it out", PALM_B)
+            yield Line("FLOPs", "computed again", again, "FLOPs", "by checkpointing; MFU leaves it out", PALM_B)
         if model.item == "token":
             rule = (4 * model.frozen + 6 * model.parameters) * tokens
             yield Line("FLOPs", "rule of thumb", rule, "FLOPs", f"({_rule(model)}) · tokens", _KAPLAN)
@@ -274,7 +272,7 @@ def _activations(model: Transformer, step: Step) -> Iterator[Line]:
         "statistics of norms": f"{4 * model.norm_vectors} · tokens" + ("" if step.checkpointing else " · norms"),
         "last norm and head": f"{2 * size} · tokens · width",
         "loss": "4 · (tokens · vocabulary + 1)",
-        "one layer again": "what a layer keeps without checkpointing, less its input",
+        "recomputed layer": "what a layer keeps without checkpointing, less its input",
     }
     waiting = min(step.pipeline, step.accumulation)
     held = f" · {waiting} / {step.pipeline} in the first stage" if step.pipeline > 1 else ""
@@ -343,7 +341,7 @@ def _peaks(accelerator: Accelerator, model: _Model, step: Step, flops: list[Line
     whole = sum(line.value for line in flops)
     elsewhere = flops[-1].value + (4 if step.lora else 6) * model.vocabulary * model.width
     together = whole / ((whole - elsewhere) / narrow + elsewhere / wide)
-    formula = "FLOPs of a token / (those of layers' matrices / their peak + the others / theirs)"
+    formula = "FLOPs of a token / (FLOPs in layers' matrices / peak in layers + other FLOPs / peak elsewhere)"
     yield Line("time", "peak", together, "FLOP/s", formula, ABOVE)
 
 
@@ -357,7 +355,7 @@ def _rate(accelerator: Accelerator, dtypes: tuple[str, ...], step: Step) -> tupl
         for name, recipe in RECIPES.items()
         if any(d in accelerator.peak for d in recipe.layers) and any(d in accelerator.peak for d in recipe.others)
     ]
-    raise ValueError(f"{accelerator.name} promises no rate in {bits} bits: choose the recipe {fitting[0]!r}")
+    raise ValueError(f"the table has no {bits}-bit peak of {accelerator.name}: choose the recipe {fitting[0]!r}")
 
 
 @dataclass(frozen=True)
@@ -431,10 +429,10 @@ def _schedule(model: _Model, step: Step, times: _Times, steps: float, share: Sou
     yield Line("time", "steps", steps, "steps", f"{item}s / {item}s in a step", ABOVE)
     rate = f"({crew} · peak · MFU)"
     formula = f"FLOPs of a {item} · {item}s in a step / {rate}"
-    yield Line("time", "a step's computing", times.computing, "s", formula, ABOVE)
+    yield Line("time", "a step's compute time", times.computing, "s", formula, ABOVE)
     if step.pipeline > 1:
         idle = f"({step.pipeline} - 1) / ({step.accumulation} + {step.pipeline} - 1)"
-        yield Line("time", "pipeline's idle share", bubble(step), "share", idle, _MEGATRON)
+        yield Line("time", "pipeline bubble", bubble(step), "share", idle, _MEGATRON)
     if (
         step.checkpointing
         or (isinstance(model, Traced) and model.recomputed)
@@ -443,16 +441,16 @@ def _schedule(model: _Model, step: Step, times: _Times, steps: float, share: Sou
     ):
         formula = "all FLOPs, recomputation and optimizer included, at the peak"
         formula += ", and idle stages" if step.pipeline > 1 else ""
-        yield Line("time", "a step's least computing", times.at_peak, "s", formula, ABOVE)
+        yield Line("time", "a step's minimum compute time", times.at_peak, "s", formula, ABOVE)
     formula = f"{plain(times.moved)} bytes of weights, gradients and optimizer state / bandwidth"
-    yield Line("time", "a step's memory", times.moving, "s", formula, "lecture 05, roofline")
+    yield Line("time", "a step's memory traffic", times.moving, "s", formula, "lecture 05, roofline")
     for kind, transfer in times.sending.items():
         text = f"{transfer.formula}: {plain(transfer.nbytes)} bytes sent, the slowest link {transfer.link}"
         yield Line("time", f"a step's {kind}", transfer.seconds, "s", text, _source_of(kind))
-    yield Line("time", "a step", times.step, "s", "the longest of these: they overlap at best", ABOVE)
+    yield Line("time", "a step", times.step, "s", "the longest of these: at best they overlap", ABOVE)
     if times.step > times.computing:
         reached = share * times.computing / times.step
-        yield Line("time", "MFU reached", reached, "share", "MFU · a step's computing / a step", ABOVE)
+        yield Line("time", "MFU reached", reached, "share", "MFU · a step's compute time / a step", ABOVE)
 
 
 def _source_of(kind: str) -> Source:

@@ -129,7 +129,7 @@ def _training_flops() -> Iterator[Row]:
         a_token = sum(training_flops(PUBLISHED["nanochat d24"], int(_value("nanochat d24 context"))).values())
         return a_token * _value("nanochat d24 steps") * _value("nanochat d24 tokens in a step")
 
-    formula = "6 · weights that multiply, and attention within its windows, · tokens"
+    formula = "(6 · weights that multiply + attention within its windows) · tokens"
     yield Row(group, "nanochat d24", nanochat, "nanochat d24 training FLOPs", 0, formula)
     for width, tokens_in_a_step, fact in (
         (768, 524_288, "Muon's FLOPs, width 768, 524,288 tokens"),
@@ -234,7 +234,7 @@ def _times() -> Iterator[Row]:
             work = flops * _value("MT-NLG 530B tokens in a step")
             return work / (int(cards.replace(",", "")) * _value(f"MT-NLG 530B rate on {cards} GPUs"))
 
-        formula = "FLOPs of a step, recomputed ones as well / (cards · FLOP/s)"
+        formula = "FLOPs of a step, including recomputed ones / (cards · FLOP/s)"
         what = f"MT-NLG 530B, a step on {cards} GPUs"
         yield Row(group, what, step, f"MT-NLG 530B step on {cards} GPUs", 0.006, formula, "FLOP/s of a card")
 
@@ -305,7 +305,9 @@ def _bytes() -> Iterator[Row]:
             return held / model.parameters * _value("ZeRO example parameters")
 
         what = f"ZeRO stage {stage}, 7.5 billion parameters"
-        yield Row(group, what, zero, f"ZeRO example memory, stage {stage}", tolerance, "16 bytes a parameter, shared")
+        yield Row(
+            group, what, zero, f"ZeRO example memory, stage {stage}", tolerance, "16 bytes per parameter, sharded"
+        )
     for name, fact, context in (
         ("DeepSeek-V3", "DeepSeek-V3 cache of a token", 1),
         ("Llama 3.1 405B", "Llama 3.1 405B cache of a token", 1),
@@ -343,7 +345,7 @@ def _generation() -> Iterator[Row]:
 
         formula = "2 · parameters · tokens / (seconds · 64 · peak)"
         yield Row(group, f"PaLM 540B, {fact}", share, f"PaLM 540B {fact}, MFU", 0.02, formula, "seconds")
-    bound = "cards · bandwidth / bytes of weights and cache, and messages: an upper bound"
+    bound = "cards · bandwidth / bytes of weights and cache, or less if messages take longer: an upper bound"
     for name, fact, card, cards, number in (
         ("Llama 2 7B", "Llama 2 7B on one A100, gpt-fast", "A100 SXM 80GB", 1, 2.0),
         ("Llama 2 7B", "Llama 2 7B in 8 bits on one A100, gpt-fast", "A100 SXM 80GB", 1, 1.0),
@@ -381,17 +383,17 @@ def _h100() -> Accelerator:
 
 _INTRODUCTION = (
     "# The planner against published numbers",
-    """Made by `course published` from `course_utils/napkin/published.py`; `tests/unit/test_published.py` holds every
-    row to its tolerance, and this page to its rows.""",
+    """Made by `course published` from `course_utils/napkin/published.py`; `tests/unit/test_published.py` checks every
+    row against its tolerance, and this page against the rows.""",
     """There are {every} numbers: {free} rows are free and {fitted} are fitted. *Free* means that nothing was chosen to
     make the row agree. {alone} rows need only a shape, a run's settings and data sheets; the others use a measurement
     from the same run, and name it. A tolerance of 0 means equal in every digit; most of the
-    others cover the rounding in the source. A lower or upper bound has to be on its side of the number, and its
+    others cover the rounding in the source. A lower or upper bound has to be on the right side of the number, and its
     tolerance says how far away it may be.""",
     """Two tables are left out because they count differently: Megatron's hardware utilization (its formula adds all of
-    attention's FLOPs once more for selective recomputation, the planner a third of them, which makes 1 to 3%), and the
-    training FLOPs per token in DeepSeek's paper on hardware, which no single way to count them reproduces for all four
-    of its models.""",
+    attention's FLOPs once more for selective recomputation; the planner adds a third of them, a difference of 1 to 3%),
+    and the training FLOPs per token in DeepSeek's paper on hardware, which no single way of counting reproduces for all
+    four of its models.""",
 )
 _COLUMNS = (
     "what",

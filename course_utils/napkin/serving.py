@@ -93,7 +93,7 @@ def serve(
             first,
             "s",
             f"{plain(serving.batch * prefill_flops(model, serving.prompt))} FLOPs / ({crew} · peak · MFU), "
-            "or longer to read the weights or to send",
+            "or the time to read the weights or to send, if longer",
             POPE,
         ),
         Line(

@@ -27,7 +27,9 @@ class Experts:
 
     def __post_init__(self) -> None:
         if not 1 <= self.active <= self.routed:
-            raise ValueError(f"{self.active} active experts of {self.routed}: at least 1 and at most all are active")
+            raise ValueError(
+                f"{self.active} active experts of {self.routed}: at least 1 and at most all must be active"
+            )
         if self.width < 1 or self.shared < 0 or self.dense_layers < 0:
             raise ValueError(f"{self}: the width must be at least 1, and no count may be negative")
 
@@ -104,7 +106,7 @@ class Transformer:
         if self.heads % (self.kv_heads or self.heads):
             raise ValueError(f"{self.heads} heads cannot share {self.kv_heads} key-value heads evenly")
         if self.experts and self.experts.dense_layers > self.layers:
-            raise ValueError(f"{self.experts.dense_layers} dense layers: the model has {self.layers}")
+            raise ValueError(f"{self.experts.dense_layers} dense layers, but the model has only {self.layers} layers")
 
     def reaching(self, context: int) -> Transformer:
         """The same model; its learned positional embedding, if any, gets a row for each position of this context."""
@@ -217,7 +219,7 @@ class Transformer:
         if self.latent:
             normed += self.layers * (self.latent.query_rank + self.latent.kv_rank)
         found["norms"] = normed * self.norm_vectors
-        found["tables and head"] = (self.vocabulary * (1 if self.tied else 2) + self.positions) * self.width
+        found["embeddings and output layer"] = (self.vocabulary * (1 if self.tied else 2) + self.positions) * self.width
         others = {"gates": self.gates, "other lookups": self.lookups}
         return found | {name: count for name, count in others.items() if count}
 
@@ -254,7 +256,7 @@ class Transformer:
         tables = 1 if self.tied else 2
         found = tables * (self.vocabulary + self.width) + (self.positions + self.width if self.positions else 0)
         kinds = [(self.layers, self.attention), (self.layers - self.moe_layers, self.block(self.hidden))]
-        in_tables = self.parts["tables and head"]
+        in_tables = self.parts["embeddings and output layer"]
         if self.experts:
             kinds.append(
                 (self.moe_layers * (self.experts.routed + self.experts.shared), self.block(self.experts.width))

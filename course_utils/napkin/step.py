@@ -146,7 +146,8 @@ class Step:
             )
         if self.groups % self.expert:
             raise ValueError(
-                f"{self.groups:,} groups cannot divide experts {self.expert} ways: choose a number that divides it"
+                f"{self.groups:,} groups cannot be split {self.expert} ways for the experts: choose a divisor "
+                f"of {self.groups:,}"
             )
 
     @property

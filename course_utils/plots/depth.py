@@ -120,7 +120,7 @@ def distributions(rows: Mapping[str, Mapping[str, Tensor]], *, reach: float, tit
         for column, numbers in row.items():
             values = numbers.detach().double().flatten().cpu().numpy()
             if not values.size or not np.isfinite(values).all():
-                raise ValueError(f"{label!r}, {column!r} is empty or not finite: there is no histogram of that")
+                raise ValueError(f"{label!r}, {column!r} is empty or not finite, so it has no histogram")
             panels[label, column] = values
     width, left, right, bottom, gap, below = 8.9, 1.75, 0.2, 0.38, 0.14, 0.3
     lines = wrap_title(title, width)

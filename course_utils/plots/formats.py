@@ -107,7 +107,7 @@ def number_lines(numbers: Mapping[str, tuple[torch.Tensor, float]], *, title: st
     height = head + 2 * panel + 1.15 + 0.35
     panels: Sequence[tuple[str, bool, tuple[float, float]]] = (
         ("each number from −4 to 4", False, (-4.1, 4.1)),
-        ("the positive numbers, each doubling as wide as the next", True, (low / 2, high * 2)),
+        ("the positive numbers, every doubling equally wide", True, (low / 2, high * 2)),
     )
     with styled():
         fig = Figure(figsize=(width, height))

@@ -40,7 +40,7 @@ def magnitudes(
     for name, value in [*values.items(), *lines.items()]:
         positive(value, f"the value of {name!r}")
     if unknown := set(highlight) - set(values):
-        raise ValueError(f"cannot highlight {', '.join(sorted(unknown))}: drawn are {', '.join(values)}")
+        raise ValueError(f"cannot highlight {', '.join(sorted(unknown))}: the names are {', '.join(values)}")
     rows = sorted(values.items(), key=lambda row: row[1])
     names = [textwrap.fill(name, 30) for name, _ in rows]
     numbers = [*values.values(), *lines.values()]

@@ -46,9 +46,9 @@ def memory_bar(parts: Mapping[str, float], *, capacity: float, capacity_label: s
     sizes = [positive(size, f"the size of {name!r}") for name, size in parts.items()]
     total, cards = sum(sizes), math.ceil(sum(sizes) / positive(capacity, "the capacity"))
     if cards > MAX_CARDS:
-        raise ValueError(f"{readable(total, 'B')} take {cards:,} cards of {readable(capacity, 'B')}: too many to draw")
+        raise ValueError(f"{readable(total, 'B')} needs {cards:,} cards of {readable(capacity, 'B')}: too many to draw")
     if title is None:
-        title = f"{readable(total, 'B')} take {cards} × {capacity_label}"
+        title = f"{readable(total, 'B')} needs {cards} × {capacity_label}"
     with styled():
         width = 8.9
         fig, ax = chart(width, 2.55 + 0.24 * len(wrap_title(title, width)), title, left=0.3, right=0.3)

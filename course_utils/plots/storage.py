@@ -238,7 +238,7 @@ def _storage_title(x: torch.Tensor, slots: int, touched: int) -> str:
         if touched < slots:
             return f"A contiguous view of {touched} of {_slots(slots)} in storage"
         if x.ndim > 1:
-            return "Contiguous: row by row through the tensor is slot by slot"
+            return "Contiguous: reading row by row goes through storage slot by slot"
         return "Contiguous: the elements lie side by side in storage"
     if touched < slots:
         return f"A view that steps over storage: it touches {touched} of {_slots(slots)}"

@@ -76,7 +76,7 @@ def to_html(fig: Figure, *, alt: str) -> str:
     if not alt:
         raise ValueError(
             "alt is empty: say in a sentence what the figure shows and what follows from it, "
-            "for those who do not see it"
+            "for readers who can't see it"
         )
     buffer = StringIO()
     no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))

@@ -96,7 +96,7 @@ class _World:
             gone = ", ".join(f"rank {rank}" for rank in sorted(self._ended))
             self._problem = f"{waits}, and {gone} has ended: all ranks must call the same collectives"
         elif len(set(calls.values())) > 1:
-            self._problem = f"{waits}: all ranks must call the same collectives, with tensors of one shape"
+            self._problem = f"{waits}: all ranks must call the same collectives, with tensors of the same shape"
         else:
             self._taken = [self._given[rank][1] for rank in range(self.size)]
             self._given = {}

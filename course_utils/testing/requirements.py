@@ -99,7 +99,7 @@ class Check:
                 raise ValueError(f"version {version!r}")
             return Check(name, tuple(map(_requirement, requirements)), tuple(mistakes), made_from)
         except (zlib.error, ValueError, TypeError, KeyError, AttributeError) as error:
-            raise wire.WireError(f"no check: {error}") from None
+            raise wire.WireError(f"not a check: {error}") from None
 
 
 def _plain(check: Check) -> tuple[Any, ...]:

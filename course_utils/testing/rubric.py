@@ -143,7 +143,7 @@ _COLORS = {
     Met.NO: "var(--jp-error-color1, #d1242f)",
     Met.HIDDEN: "var(--jp-error-color1, #d1242f)",
 }
-_WORDS = {Met.NOT_TRIED: "not tried yet", Met.HIDDEN: "not on inputs that are not shown"}
+_WORDS = {Met.NOT_TRIED: "not tried yet", Met.HIDDEN: "not on hidden inputs"}
 _STUB = Failure("", advice="Write your code above, instead of `raise NotImplementedError()`; then run both cells.")
 Tried = tuple[Requirement, Case, Outcome, str]  # the text is the call in words
 

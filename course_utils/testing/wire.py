@@ -110,7 +110,7 @@ def unpack(
     except RecursionError:
         raise WireError("the value is nested too deep") from None
     except Exception as error:  # whatever a made-up message leads to
-        raise WireError(f"not a message of ours ({type(error).__name__}: {error})"[:500]) from None
+        raise WireError(f"not a message that pack made ({type(error).__name__}: {error})"[:500]) from None
     spend(len(message) + unpacker.cost)
     return value
 
@@ -281,7 +281,7 @@ class _Unpacker:
                 kind, message, line = map(self._kept, content[:3])
                 (classes,) = content[3:]
                 if type(classes) is not list or len(classes) > 50:
-                    raise WireError("an error of no class, or of too many")
+                    raise WireError("an error without a list of classes, or with too many")
                 return Raised(kind, message, line, tuple(map(self._kept, classes)))
             case "opaque":
                 return Opaque(self._kept(content))
@@ -310,7 +310,7 @@ class _Unpacker:
         dtype = _DTYPES[name]
         shape, stride = [_index(size) for size in shape], [_index(step) for step in stride]
         if len(shape) != len(stride) or len(shape) > _DIMENSIONS or type(requires_grad) is not bool:
-            raise WireError("a tensor that contradicts itself")
+            raise WireError("a tensor with inconsistent fields")
         last = _index(offset) + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
         # On meta there is nothing to look at but the shape.
         if last > 2**62 or (blob is not None and math.prod(size for size in shape if size) > LIMIT * 16):
@@ -336,7 +336,7 @@ class _Unpacker:
         """A view can show a few bytes as many elements; reading them all takes time and memory as if they existed."""
         self._shown += size
         if self._shown > LIMIT:
-            raise WireError("values that show more than their message holds")
+            raise WireError("views that expand beyond the size limit")
 
     def _storage(self, blob: Any) -> torch.UntypedStorage:
         key = tuple(map(_index, blob if isinstance(blob, list) else [blob]))
@@ -356,7 +356,7 @@ class _Unpacker:
 
     def _observation(self, values: list[Any]) -> Observation:
         if len(values) not in (len(_FIELDS), len(_FIELDS) + len(_TENSOR_FIELDS)):
-            raise WireError("an observation with other fields")
+            raise WireError("an observation with the wrong number of fields")
         seen = dict(zip(_FIELDS + _TENSOR_FIELDS, values, strict=False))
         kinds: dict[str, tuple[type, ...]] = {
             "call": (str,), "error": (str, type(None)), "message": (str,), "shares": (list,), "mutated": (list,),
@@ -367,9 +367,9 @@ class _Unpacker:
             if name in seen and type(seen[name]) not in allowed:
                 raise WireError(f"an observation whose {name} is a {type(seen[name]).__name__}")
         if not all(type(each) is int for each in (*seen.get("shape", ()), *seen.get("stride", ()))):
-            raise WireError("an observation whose shape or stride is not of numbers")  # the judge multiplies by them
+            raise WireError("an observation whose shape or stride holds non-integers")  # the judge multiplies by them
         if not all(type(label) in (int, str) for label in (*seen["shares"], *seen["mutated"])):
-            raise WireError("an observation that names arguments by neither place nor keyword")
+            raise WireError("an observation that names arguments by neither position nor keyword")
         return Observation(**seen)
 
 

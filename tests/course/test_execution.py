@@ -237,7 +237,7 @@ def test_a_figure_of_disturbed_timings_says_so_instead_of_its_finding(
         exec(code, {**tools, **idle, **disturbance})
         title, alt = shown[-1]
         assert (finding in title) == (finding in alt) == (not disturbance), title
-        assert ("Disturbed" in title) == ("Disturbed" in alt) == bool(disturbance), title
+        assert ("Timings disturbed" in title) == ("Timings disturbed" in alt) == bool(disturbance), title
 
 
 def test_what_a_run_itself_computes_is_not_counted_as_another_programs() -> None:

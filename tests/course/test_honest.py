@@ -595,13 +595,13 @@ def a_check_that_failed_where_it_was_run(n: Notebook) -> None:
     n["test_double"].update(outputs=[result], execution_count=3)
 
 
-@honest("double", review="uses `exists`, and what that finds may be missing here")
+@honest("double", review="uses `exists`, and may depend on something that is missing here")
 def a_file_that_is_missed_without_an_error(n: Notebook) -> None:
     n.add("from pathlib import Path\n\nfactor = 2 if Path('x.txt').exists() else 1", before="double")
     n.write("double", "def double(x):\n    return factor * x")
 
 
-@honest("double", review="uses `getenv`, and what that finds may be missing here")
+@honest("double", review="uses `getenv`, and may depend on something that is missing here")
 def a_variable_that_is_missed_without_an_error(n: Notebook) -> None:
     n.write("double", "import os\n\n\ndef double(x):\n    return int(os.getenv('FACTOR', '1')) * x")
 

@@ -79,7 +79,8 @@ WEAK = {
                 "domain=st.builds(lambda x, high: given(x, 307, high), numbers, st.integers(270, 340))",
             )
         ),
-        r"mistake 'low > high → low >= high' passes with \d of 5 seeds: a hole\n  → an edge of .*given\(",
+        r"mistake 'low > high → low >= high' passes with \d of 5 seeds, so the check has a hole\n"
+        r"  → add an edge to .*given\(",
     ),
     "no contrast: everything raises": (
         lambda text: (
@@ -111,7 +112,7 @@ WEAK = {
             'exercise.mistake("Something else.", "max(x, low), high → x, high")\n'
             'exercise.mistake("Your result ignores the upper end',
         ),
-        r"is told 'Your result ignores the lower end.' instead of 'Something else.'",
+        r"gets the sentence 'Your result ignores the lower end.' instead of 'Something else.'",
     ),
     "two requirements that are one": (
         lambda text: text.replace(

@@ -145,7 +145,8 @@ CONTRADICTIONS: dict[str, tuple[teaching.Kit, list[teaching.Topic], str]] = {
     ),
     "a term, and no lecture": (
         with_builds_on("11_memory", chain_bytes=["01"]), TOPICS,
-        "exercise 11.5 uses 'kernel', which isn't among the lectures that it says it builds on: add 05",
+        "exercise 11.5 uses 'kernel', and the lecture that defines it isn't among the lectures that it says it builds "
+        "on: add 05",
     ),
     "a week that is too full": (
         with_syllabus(hours=2), TOPICS, "minutes, but has only 120",

@@ -102,6 +102,11 @@ EXCHANGE: Entries = {
     "anna+01_tensors+2026-11-22 12:00:00.000000 +0200+x": "anna's",
     "ada+02_dtypes+2026-11-22 12:00:00.000000 UTC+abc": "another lecture",
 }
+BY_ADDRESS: dict[str, Entries] = {
+    "moodle": {"ada@example.org_7001_assignsubmission_file_/01_tensors.ipynb": "ada's"},
+    "repositories": {"tensors-ada@example.org/01_tensors.ipynb": "ada's"},
+    "exchange": {"Ada@example.org+01_tensors+2026-11-22 12:00:00.000000 UTC+abd/01_tensors.ipynb": "ada's"},
+}
 
 
 def exchange(entries: Entries) -> Entries:
@@ -129,6 +134,12 @@ def test_what_other_systems_give_goes_to_the_right_students(
     before = files(course.root)
     again = take(course, where)
     assert not again.new and again.known == len(found.new) and files(course.root) == before
+
+
+@pytest.mark.parametrize("source", BY_ADDRESS)
+def test_an_email_address_says_who_it_is(course: ClassFolder, tmp_path: Path, source: str) -> None:
+    found = take(course, unpacked(tmp_path / "s", BY_ADDRESS[source]))
+    assert not found.unmatched and there(course) == {"ada": "ada's"}
 
 
 def test_the_exchange_keeps_all_attempts_with_their_times(course: ClassFolder, tmp_path: Path) -> None:
@@ -279,7 +290,7 @@ def test_who_cannot_be_told_apart_gets_nothing_until_the_roster_says_more(course
     )  # fmt: skip
     found = take(course, where)
     assert there(course) == {} and len(found.unmatched) == 3
-    assert "may be ann1 or ann2" in found.unmatched[0] and "all match ann3" in found.unmatched[2]
+    assert "may belong to ann1 or ann2" in found.unmatched[0] and "all match ann3" in found.unmatched[2]
     assert found.missing == ["ann1", "ann2", "ann3"]
 
 

@@ -246,10 +246,18 @@ def test_the_best_attempt_counts_where_the_class_says_so(course: ClassFolder, mo
         attempt(course, 3, {}, DUE - timedelta(hours=1)),
     ]
     assert graded(course).results["ada"].points == 0  # the last one
+    assert counts(course, "ada").attempt == "attempt 3 of 3"
     (course.root / due.SETTINGS).write_text('attempt = "best"\n' + RULES, encoding="utf-8")
     summary = graded(course)
     assert summary.results["ada"].points == first.points + second.points and not summary.remarks
     assert course.submission("ada", NAME).read_bytes() == contents[1]
+    for command in ("feedback", "export", "report"):
+        assert CliRunner().invoke(cli.app, [command, str(course.root), NAME]).exit_code == 0
+    assert "These are the points of attempt 2 of 3." in course.feedback("ada", NAME).read_text()
+    assert "attempt 2 of 3" in course.report(NAME).read_text()
+    assert "attempt 2 of 3" in CliRunner().invoke(cli.app, ["show", str(course.root), NAME]).output
+    rows = list(csv.DictReader((course.root / "exports" / f"{NAME}.csv").read_text().splitlines()))
+    assert [row["attempt"] for row in rows if row["student"] == "ada"] == ["attempt 2 of 3"]
     before = results.read(course, NAME, "ada")
     assert graded(course).graded == () and results.read(course, NAME, "ada") == before
     # Collecting again what's known doesn't undo the choice, and a late attempt has to be better by what it costs.
@@ -263,7 +271,7 @@ def test_the_best_attempt_counts_where_the_class_says_so(course: ClassFolder, mo
     assert stamp.startswith("2026-12-03")  # with the extension it isn't late, and the later one of equals
     # What a person put there stays.
     course.submission("ada", NAME).write_bytes(contents[2] + b"\n")
-    assert graded(course).results["ada"].points == 0
+    assert graded(course).results["ada"].points == 0 and counts(course, "ada").attempt == ""
 
 
 def failed(tasks: Iterator[Task], *options: object, **more: object) -> Iterator[tuple[Task, Failed | Graded]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import random
 import re
 import shlex
 from dataclasses import replace
@@ -61,8 +62,6 @@ def hand_in(
 
 
 def asked(course: Path, student: str) -> list[interview.Question]:
-    import random
-
     result = results.read(ClassFolder(course), LECTURE.name, student)
     assert result is not None
     read = submission.parse(ClassFolder(course).read(student, LECTURE.name), LECTURE.problems)
@@ -107,6 +106,24 @@ def test_whatever_was_handed_in_there_are_three_questions_and_a_harmless_page(tm
         assert len(questions) == 3 and len({q.text for q in questions}) == 3
     run(tmp_path)
     harmless(page(tmp_path))
+
+
+@pytest.mark.parametrize("answer", [FIRST.solution, "def f(:", ""])
+def test_a_lecture_of_one_exercise_without_predictions_gives_three_questions_too(tmp_path: Path, answer: str) -> None:
+    hand_in(tmp_path, "ada", 0.0, **({FIRST.name: answer} if answer else {}))
+    short = copy.deepcopy(LECTURE)
+    others = {each.name for each in LECTURE.exercises[1:]}
+    short.notebook.cells = [
+        cell
+        for cell in short.notebook.cells
+        if "**Predict.**" not in cell.source and cell.id.removeprefix("test_") not in others
+    ]
+    one = replace(short, exercises=LECTURE.exercises[:1])
+    result = results.read(ClassFolder(tmp_path), LECTURE.name, "ada")
+    read = submission.parse(ClassFolder(tmp_path).read("ada", LECTURE.name), one.problems)
+    assert result is not None
+    found = interview.questions(one, replace(result, marks=result.marks[:1]), read, random.Random(0))
+    assert len({question.text for question in found}) == len(found) == 3
 
 
 def test_the_same_work_gets_the_same_questions_and_another_student_others(tmp_path: Path) -> None:
@@ -165,7 +182,9 @@ def test_a_long_answer_that_is_our_solution_is_named_even_alone() -> None:
 
 def test_the_commands_of_the_instructors_page_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     document = (project.ROOT / "docs" / "instructors.md").read_text(encoding="utf-8")
-    block = document.partition("\n### Assistants and equal answers\n")[2].partition("```sh\n")[2].partition("```")[0]
+    block = (
+        document.partition("\n### AI assistants and matching answers\n")[2].partition("```sh\n")[2].partition("```")[0]
+    )
     hand_in(tmp_path, "ada", **{FIRST.name: FIRST.solution})
     monkeypatch.chdir(tmp_path)
     lines = block.splitlines()

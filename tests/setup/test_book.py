@@ -380,7 +380,7 @@ def test_without_a_script_or_a_server_an_explorer_is_a_picture_that_says_so(
     explorer = page.locator("figure.course-explorer").first
     assert explorer.locator(".course-wide svg").is_visible() and not explorer.locator(".course-narrow svg").is_visible()
     assert explorer.locator(".course-finding").inner_text()
-    assert "need JavaScript, and a page loaded from a web server" in explorer.inner_text()
+    assert "need JavaScript and work only on a page from a web server" in explorer.inner_text()
     assert not explorer.locator("input, select").count()
     page.close()
 

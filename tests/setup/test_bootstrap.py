@@ -104,7 +104,7 @@ class Course:
         """Run it, see it refuse in one line and start nothing; that line."""
         run = self.run(*arguments, setup=setup, **environ)
         assert run.returncode != 0 and "STARTED" not in run.stdout
-        assert run.stderr.startswith("Set-up stopped: ") and run.stderr.count("\n") == 1, run.stderr
+        assert run.stderr.startswith("Setup stopped: ") and run.stderr.count("\n") == 1, run.stderr
         return run.stderr
 
     def works(self) -> bool:
@@ -208,7 +208,7 @@ def test_an_interrupted_installation_starts_afresh(course: Course, end: signal.S
     _, err = process.communicate(timeout=400)
     assert process.returncode != 0
     if end == signal.SIGINT:
-        assert "Set-up interrupted: run the same command" in err
+        assert "Setup interrupted: run the same command" in err
     (course.folder / "slow").unlink()
     assert "-m venv" in course.set_up()[0]
     assert course.works() and not half.exists()
@@ -218,7 +218,7 @@ def test_a_second_set_up_at_the_same_time_is_refused(course: Course) -> None:
     (course.folder / "slow").touch()
     first = course.start()
     wait_for(course.folder / "building", first)
-    assert "another set-up is working" in course.refusal()
+    assert "another setup is working" in course.refusal()
     (course.folder / "slow").unlink()
     _, err = first.communicate(timeout=400)
     assert first.returncode == 0, err
@@ -231,7 +231,7 @@ def test_after_a_failure_the_same_command_goes_on(ready: Course) -> None:
     run = ready.run()
     assert run.returncode == 1
     assert "the build broke" in run.stderr  # pip's own words are on the screen
-    assert run.stderr.splitlines()[-1].startswith("Set-up stopped: pip failed")
+    assert run.stderr.splitlines()[-1].startswith("Setup stopped: pip failed")
     (ready.folder / "broken").unlink()
     [pip] = ready.set_up()
     assert "pip install" in pip and ready.works()
@@ -389,7 +389,7 @@ def test_system_torch_is_refused_where_there_is_none(course: Course) -> None:
     if "own torch" in process.stdout:
         pytest.skip("this Python's base installation has a torch")
     assert process.returncode == 1
-    assert process.stderr.startswith("Set-up stopped: --system-torch") and "has no torch" in process.stderr
+    assert process.stderr.startswith("Setup stopped: --system-torch") and "has no torch" in process.stderr
 
 
 def test_a_damaged_stamp_has_the_packages_installed_again(ready: Course) -> None:

@@ -207,12 +207,12 @@ def test_on_colab_no_answer_is_fetched(machine: Colab) -> None:
 def test_without_a_network_the_first_cell_on_colab_fails_in_one_clear_line(machine: Colab, release: Path) -> None:
     [error] = machine.set_up()
     assert error.output_type == "error" and len(error.traceback) == 1 and "\n" not in error.traceback[0]
-    assert error.traceback[0].startswith("Set-up stopped: pip can't install jaxtyping (ERROR: No matching distribution")
+    assert error.traceback[0].startswith("Setup stopped: pip can't install jaxtyping (ERROR: No matching distribution")
     [cell] = [cell for cell in lecture_cells(machine.made) if cell.get("id") == "fetch-course"]
     cell.source = cell.source.replace(release.as_uri(), "http://127.0.0.1:9/course.zip")
     [[error]] = machine.run([cell])
     assert error.output_type == "error" and len(error.traceback) == 1 and "\n" not in error.traceback[0]
-    assert error.traceback[0].startswith("Set-up stopped: http://127.0.0.1:9/course.zip can't be fetched (")
+    assert error.traceback[0].startswith("Setup stopped: http://127.0.0.1:9/course.zip can't be fetched (")
 
 
 def test_where_the_course_is_installed_the_first_cell_on_colab_does_nothing(

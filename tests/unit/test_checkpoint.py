@@ -167,13 +167,13 @@ def flip_a_bit(path: Path) -> None:
 
 
 DAMAGED = {
-    "cut short": (lambda p: p.write_bytes(p.read_bytes()[:-200]), "is not a whole checkpoint"),
-    "half of it": (lambda p: p.write_bytes(p.read_bytes()[:3_000]), "has 3,000 bytes and is not a whole checkpoint"),
-    "empty": (lambda p: p.write_bytes(b""), "has 0 bytes and is not a whole checkpoint"),
-    "text": (lambda p: p.write_text("hello"), "is not a whole checkpoint"),
+    "cut short": (lambda p: p.write_bytes(p.read_bytes()[:-200]), "is not a complete checkpoint"),
+    "half of it": (lambda p: p.write_bytes(p.read_bytes()[:3_000]), "has 3,000 bytes and is not a complete checkpoint"),
+    "empty": (lambda p: p.write_bytes(b""), "has 0 bytes and is not a complete checkpoint"),
+    "text": (lambda p: p.write_text("hello"), "is not a complete checkpoint"),
     "one bit": (flip_a_bit, "is damaged"),
     "code": (lambda p: torch.save({"format": 1, "model": Evil()}, p), "holds more than plain data"),
-    "an old pickle": (lambda p: p.write_bytes(pickle.dumps({"format": 1})), "is not a whole checkpoint"),
+    "an old pickle": (lambda p: p.write_bytes(pickle.dumps({"format": 1})), "is not a complete checkpoint"),
     "a state_dict": (lambda p: torch.save(new_run(0)[0].state_dict(), p), "is not a checkpoint of this course"),
     "a part is missing": (lambda p: torch.save({"format": 1, "step": 3}, p), r"is not a checkpoint of this course"),
     "a later format": (lambda p: torch.save({"format": 2}, p), r"\(format 1\)"),

@@ -160,8 +160,8 @@ def test_batches_depend_on_the_given_generator_alone() -> None:
     [
         (np.arange(8), 2, 8, "given 8 tokens for context=8; expected 9 or more"),
         (np.arange(0), 2, 8, "given 0 tokens"),
-        (np.arange(8), 0, 2, "batch=0, context=2; expected 1 or more"),
-        (np.arange(8), 2, 0, "batch=2, context=0; expected 1 or more"),
+        (np.arange(8), 0, 2, "batch=0, context=2; expected both to be 1 or more"),
+        (np.arange(8), 2, 0, "batch=2, context=0; expected both to be 1 or more"),
         (np.zeros((4, 4)), 2, 2, r"shape \(4, 4\); expected one dimension"),
     ],
 )

@@ -38,11 +38,11 @@ def test_the_title_says_where_it_fits() -> None:
                     2: "with ZeRO 2 or higher",
                     3: "only with ZeRO 3",
                 }
-                where = words[fits[0]] if fits else "at no stage"
-                assert title.startswith(f"{model} fits {where}: ")
+                where = f"fits {words[fits[0]]}" if fits else "doesn't fit at any stage"
+                assert title.startswith(f"{model} {where}: ")
                 assert readable(totals[fits[0] if fits else 3], "B") in title and readable(memory, "B") in title
     many, few = (explorer.frame({"model": "Llama 3.1 70B", "cards": cards})["title"] for cards in ("16", "8"))
-    assert "only with ZeRO 3: 70.6 GB on each of 16" in many and "at no stage" in few
+    assert "only with ZeRO 3: 70.6 GB on each of 16" in many and "doesn't fit at any stage" in few
 
 
 def test_bars_are_to_scale_and_the_axis_stays_for_any_number_of_cards() -> None:

@@ -339,7 +339,7 @@ def test_describe_peak_of_a_name_that_is_too_short_lists_what_it_could_be():
         "peak unknown: H100 is not in the table (it has H100 SXM, H100 PCIe, H100 NVL)"
     )
     assert describe_peak("T4", torch.bfloat16) == (
-        "peak unknown: T4 has no promised rate for bfloat16 in the table (it has float32, float16)"
+        "peak unknown: the table has no peak of T4 for bfloat16 (it has float32, float16)"
     )
 
 

@@ -66,7 +66,7 @@ def test_narrow_weights_are_read_faster_and_take_less() -> None:
     full = napkin.serve(EIGHT, napkin.Serving())
     for kind in ("weights", "KV cache"):
         assert halved["bytes on each card", kind] * 2 == full["bytes on each card", kind]
-    with pytest.raises(ValueError, match=r"T4 promises no rate for numbers of 4|M1 promises no rate"):
+    with pytest.raises(ValueError, match=r"no peak of (T4|Apple M1) for numbers of"):
         napkin.decode_seconds(EIGHT, replace(H100, name="T4", peak={"float16": 1.0}), 1, number=4.0)
 
 

@@ -88,7 +88,7 @@ def test_with_checkpointing_only_the_inputs_of_layers_are_kept() -> None:
     shape, step = LLAMA_LIKE, napkin.Step(4, 32, "float32", checkpointing=True)
     model, ids = Llama(shape), torch.randint(shape.vocabulary, (4, 32))
     parts = napkin.activations(shape, step)
-    again = parts.pop("one layer again")
+    again = parts.pop("recomputed layer")
 
     def recomputed(ids: Tensor) -> Tensor:
         x = model.tokens(ids)
@@ -202,7 +202,7 @@ def test_no_zero_stage_adds_memory_and_with_one_card_all_are_equal() -> None:
         (lambda: napkin.Step(1, 8, "float8"), "recipe is 'float8': expected one of float32, "),
         (lambda: napkin.Step(1, 8, zero=4), "zero is 4: expected one of 0, 1, 2, 3"),
         (lambda: napkin.Step(1, 8, cards=12, tensor=4, pipeline=2), "12 cards cannot be divided into groups of 4 · 2"),
-        (lambda: napkin.Step(1, 8, cards=8, expert=3), "8 groups cannot divide experts 3 ways"),
+        (lambda: napkin.Step(1, 8, cards=8, expert=3), "8 groups cannot be split 3 ways for the experts"),
         (lambda: napkin.Step(1, 8, lora=-1), "lora is -1"),
         (lambda: napkin.Experts(4, 5, 8), "5 active experts of 4"),
         (lambda: napkin.Transformer(2, 8, 2, 9, experts=napkin.Experts(4, 1, 8, dense_layers=3)), "3 dense layers"),

@@ -77,7 +77,7 @@ def test_what_checkpoints_compute_again_is_not_the_models_work(kind: type[Again]
     planned = napkin.plan(again, again.step(), tokens=1e6, mfu=1)
     assert planned["FLOPs", "training"] == napkin.plan(plain, plain.step(), tokens=1e6)["FLOPs", "training"]
     assert planned["FLOPs", "computed again"] == pytest.approx(again.recomputed / IDS.numel() * 1e6)
-    assert planned["time", "a step's least computing"] > planned["time", "a step's computing"]
+    assert planned["time", "a step's minimum compute time"] > planned["time", "a step's compute time"]
 
 
 def test_lecture_08s_model_is_traced_as_it_is_measured() -> None:
@@ -108,7 +108,7 @@ def test_an_image_model_counts_samples() -> None:
     assert planned["time", "samples in a step"] == 12
     assert planned["FLOPs", "training"] == pytest.approx(found.flops / 4 * 1e6)
     assert "tokens" not in str(planned)
-    with pytest.raises(ValueError, match="Sequential's inputs are not ids: give the number of samples"):
+    with pytest.raises(ValueError, match="Sequential's inputs are not ids: set tokens to the number of samples"):
         napkin.plan(found, found.step())
 
 
@@ -171,16 +171,16 @@ def test_adapters_beside_frozen_matrices_are_counted_apart() -> None:
     assert planned["FLOPs", "training"] == planned["FLOPs", "rule of thumb"] == 1e9 * (4 * frozen + 6 * adapters)
     assert planned["bytes on each card", "optimizer state"] == 8 * adapters
     assert planned["bytes on each card", "frozen, buffers"] == 4 * frozen
-    with pytest.raises(ValueError, match=r"most weights are frozen, and there is no rule .*: give tokens"):
+    with pytest.raises(ValueError, match=r"most weights are frozen, and there is no rule .*: set tokens"):
         napkin.plan(alone, napkin.Step(2, 24))
 
 
 @pytest.mark.parametrize(
     ("build", "inputs", "kind", "says"),
     [
-        (nn.Linear(2, 2), [], TypeError, "trace was given a Linear; give a function that makes it"),
-        (lambda: 3, [], TypeError, "a function that makes a int; expected an nn.Module"),
-        (lambda: nn.Linear(2, 2, device="cpu"), [], ValueError, "weight is on cpu, where it takes memory; give"),
+        (nn.Linear(2, 2), [], TypeError, "trace was given a Linear; pass a function that builds the module"),
+        (lambda: 3, [], TypeError, "a function that returns int; expected an nn.Module"),
+        (lambda: nn.Linear(2, 2, device="cpu"), [], ValueError, "weight is on cpu, where it takes memory; pass"),
         (lambda: nn.Linear(int(torch.ones(1).item()), 2), [], ValueError, "cannot be built on the meta device: "),
         (lambda: nn.ReLU(), [], ValueError, "ReLU has no trainable parameters"),
         (lambda: nn.Linear(2, 2), [torch.empty(3, 5)], ValueError, "Linear does not run on bfloat16[3, 5] on the"),

@@ -138,7 +138,7 @@ def test_a_plan_is_as_slow_as_its_slowest_part_and_says_which() -> None:
     slow = replace(H100, links=(Link("a wire", 1e9, None),))
     step = napkin.Step(1, 2_048, cards=8)
     fast, waiting = (napkin.plan(SEVENTY, step, card=card, tokens=1e12) for card in (H100, slow))
-    assert fast["time", "a step"] == fast["time", "a step's computing"]
+    assert fast["time", "a step"] == fast["time", "a step's compute time"]
     assert waiting["time", "a step"] == waiting["time", "a step's gradients"]
     assert waiting["time", "MFU reached"] < fast["time", "MFU"]
     assert ("time", "MFU reached") not in {(line.group, line.what) for line in fast.lines}
@@ -150,7 +150,7 @@ def test_recomputation_is_not_the_models_work() -> None:
         napkin.plan(SEVENTY, napkin.Step(1, 2_048, cards=8, checkpointing=c), tokens=1e12) for c in (False, True)
     )
     assert plain["FLOPs", "training"] == again["FLOPs", "training"]
-    assert plain["time", "a step's computing"] == again["time", "a step's computing"]
+    assert plain["time", "a step's compute time"] == again["time", "a step's compute time"]
     peak = [
         napkin.plan(SEVENTY, napkin.Step(1, 2_048, checkpointing=c), tokens=1e12, mfu=1)["time", "a step"]
         for c in (0, 1)
@@ -262,7 +262,7 @@ def test_narrow_recipes_take_the_peak_of_their_dtype_where_they_multiply_in_it()
     assert 2250e12 < fp8["time", "peak"] < 4500e12 < 2 * fp4["time", "peak"] < 18_000e12
     assert fp8["bytes on each card", "parameters"] == model.parameters
     assert fp4["bytes on each card", "parameters"] == 0.5625 * model.parameters
-    with pytest.raises(ValueError, match="H100 SXM promises no rate in 4 bits: choose the recipe 'float32'"):
+    with pytest.raises(ValueError, match="the table has no 4-bit peak of H100 SXM: choose the recipe 'float32'"):
         napkin.plan(model, napkin.Step(1, 8, recipes[1]), card="H100 SXM")
 
 

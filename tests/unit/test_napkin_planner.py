@@ -74,7 +74,7 @@ def test_every_line_is_what_its_formula_says(name: str, step: napkin.Step) -> No
         "context": step.context, "norms": 2 * model.layers + 1, "parameters": model.parameters,
         "FLOPs of the training": flops, "FLOPs of a token": a_token, "tokens in a step": in_a_step,
         "GPU-hours": lines["time", "of one card"].value, "steps": lines["time", "steps"].value,
-        "a step": lines["time", "a step"].value, "a step's computing": lines["time", "a step's computing"].value,
+        "a step": lines["time", "a step"].value, "a step's compute time": lines["time", "a step's compute time"].value,
     }  # fmt: skip
     units = {"s": 1, "days": 86_400, "GPU-hours": 3600}
     checked = set()
@@ -87,17 +87,17 @@ def test_every_line_is_what_its_formula_says(name: str, step: napkin.Step) -> No
                                                want / units.get(line.unit, 1), rel=1e-9), key  # fmt: skip
             checked.add(key)
     words = {("time", "peak"), ("time", "MFU"), ("FLOPs", "tokens"), ("FLOPs", "computed again")}
-    words |= {("activations on each card", "one layer again"), ("bytes on each card", "activations")}
+    words |= {("activations on each card", "recomputed layer"), ("bytes on each card", "activations")}
     words |= {key for key in lines if key[0] == "time" and key[1].startswith("a step")} | {("energy", "cards alone")}
     rates = [lines[key].value for key in words if key in lines and key[1].startswith("a step'")]
-    assert lines["time", "a step"].value == max(rates) and ("time", "a step's computing") in checked
+    assert lines["time", "a step"].value == max(rates) and ("time", "a step's compute time") in checked
     assert planned["energy", "cards alone"] == pytest.approx(0.7 * lines["time", "of one card"].value)
     assert set(lines) - checked <= words | {("bytes on each card", "in all")}
     kinds = {what: line.value for (group, what), line in lines.items() if group == "bytes on each card"}
     assert kinds.pop("in all") == planned.held == sum(kinds.values())
     assert kinds == napkin.memory(model, step)
     assert flops == 3e11 * a_token
-    if planned["time", "a step"] == planned["time", "a step's computing"]:
+    if planned["time", "a step"] == planned["time", "a step's compute time"]:
         hours = napkin.run(flops, peak=peak, mfu=0.3).gpu_hours
         assert lines["time", "of one card"].value == pytest.approx(hours, rel=1e-12)
     else:
@@ -122,7 +122,7 @@ def test_defaults_are_taken_from_the_table_of_facts() -> None:
 def test_a_card_without_bfloat16_takes_float16() -> None:
     model, step = napkin.PUBLISHED["GPT-2 small"], napkin.Step(1, 8)
     assert napkin.plan(model, step, card="T4")["time", "peak"] == ACCELERATORS["T4"].peak[torch.float16]
-    with pytest.raises(ValueError, match="Apple M1 promises no rate in 16 bits: choose the recipe 'float32'"):
+    with pytest.raises(ValueError, match="the table has no 16-bit peak of Apple M1: choose the recipe 'float32'"):
         napkin.plan(model, step, card="Apple M1")
 
 

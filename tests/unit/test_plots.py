@@ -134,7 +134,7 @@ CHARTS = {
     ),
     "calibration": lambda: plots.calibration(
         [("00", 1.0), ("00", 30.0), ("01", 0.004), ("05", 2.1), ("05", 0.9), ("10", 1.02)],
-        title="4 of your 6 guesses are within a factor of 2, half of them within 2.1",
+        title="4 of your 6 guesses are within a factor of 2; the median factor is 2.1",
     ),
     "calibration, one guess": lambda: plots.calibration([("00", 1.0)], title="Right"),
     "calibration, a whole course": lambda: plots.calibration(
@@ -658,7 +658,7 @@ def test_memory_bar_draws_parts_to_scale_and_enough_cards() -> None:
     boxes = {p.get_gid(): (p.get_x(), p.get_width()) for p in ax.patches if p.get_gid()}
     assert boxes == {"a": (0, 100e9), "b": (100e9, 50e9), "c": (150e9, 11e9)}
     assert [p.get_x() for p in ax.patches if not p.get_gid()] == [0, 80e9, 160e9]
-    assert "161 GB take 3 × 80 GB card" in [text.get_text() for text in fig.texts]
+    assert "161 GB needs 3 × 80 GB card" in [text.get_text() for text in fig.texts]
 
 
 @pytest.mark.parametrize(

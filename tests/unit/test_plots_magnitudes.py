@@ -35,7 +35,7 @@ def test_marks_lie_at_their_numbers_in_order_and_lines_run_through_all_rows():
         ({}, {}, "give at least one number"),
         ({"a": 0}, {}, "the value of 'a' is 0: it must be positive"),
         ({"a": 1}, {"lines": {"b": float("inf")}}, "the value of 'b' is inf"),
-        ({"a": 1}, {"highlight": ["b"]}, "cannot highlight b: drawn are a"),
+        ({"a": 1}, {"highlight": ["b"]}, "cannot highlight b: the names are a"),
     ],
 )
 def test_bad_input_is_an_error(values, rest, message):

@@ -132,6 +132,6 @@ def test_calibration_counts_and_draws_what_was_kept(
     monkeypatch.setattr(plots, "calibration", lambda rows, title: drawn.extend(rows) or draw(rows, title=title))
     calibration()
     out = capsys.readouterr().out
-    assert "5 of your 10 guesses are within a factor of 2, half of them within 2.33" in out
-    assert "(the median factor is 3 in the first 5 and 1.5 in the others)" in out
+    assert "5 of your 10 guesses are within a factor of 2; the median factor is 2.33" in out
+    assert "(3 in the first 5 and 1.5 in the others)" in out
     assert drawn == [("other", pytest.approx(guess / 100)) for guess in guesses]

@@ -297,7 +297,7 @@ def test_a_conclusion_stands_only_if_all_holds_that_must():
     assert conclusion("Size decides", {}) == "Size decides"
     assert conclusion("Size decides", {"large beats small": True, "no more than the peak": True}) == "Size decides"
     said = conclusion("Size decides", {"large beats small": False, "it ends": True, "no more than the peak": False})
-    assert said.startswith("Disturbed") and "measure again" in said and "Size decides" not in said
+    assert said.startswith("Timings disturbed") and "measure again" in said and "Size decides" not in said
     assert "large beats small; no more than the peak" in said and "it ends" not in said
 
 

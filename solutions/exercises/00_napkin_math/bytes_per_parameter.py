@@ -44,7 +44,7 @@ exercise.requirement(
     domain=st.builds(given, dtypes, dtypes, stateful, dtypes) | st.builds(given, dtypes, dtypes, stateful),
 )
 exercise.requirement(
-    "the master copy counts with momentum and AdamW too, unless `master` is None",
+    "the master copy is counted for momentum and AdamW too, unless `master` is None",
     points=0.5,
     visible=[
         given("bfloat16", "bfloat16", "AdamW", "float32", "float32"),

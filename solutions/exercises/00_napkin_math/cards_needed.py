@@ -98,17 +98,17 @@ exercise.mistake(
 part = "You can't rent a part of a card: round up."
 exercise.mistake(part, "math.ceil(6 → int(6", "math.ceil(parameters → int(parameters")
 exercise.mistake(part, "math.ceil(6 → round(6", "math.ceil(parameters → round(parameters")
-exercise.mistake("You can't rent a part of a card: round up the number needed to finish in time.", "math.ceil(6 → int(6")
-exercise.mistake("You can't rent a part of a card: round up the number needed to finish in time.", "math.ceil(6 → round(6")
+exercise.mistake("You can't rent part of a card: round up the number needed to finish in time.", "math.ceil(6 → int(6")
+exercise.mistake("You can't rent part of a card: round up the number needed to finish in time.", "math.ceil(6 → round(6")
 exercise.mistake(
-    "You can't rent a part of a card: round up the number needed to hold the model.", "math.ceil(parameters → int(parameters"
+    "You can't rent part of a card: round up the number needed to hold the model.", "math.ceil(parameters → int(parameters"
 )
 exercise.mistake(
-    "You can't rent a part of a card: round up the number needed to hold the model.",
+    "You can't rent part of a card: round up the number needed to hold the model.",
     "math.ceil(parameters → round(parameters",
 )
 exercise.mistake(
-    "You can't rent a part of a card: round up, and return an int.", "math.ceil(6 → (6", "math.ceil(parameters → (parameters"
+    "You can't rent part of a card: round up, and return an int.", "math.ceil(6 → (6", "math.ceil(parameters → (parameters"
 )
 exercise.mistake(
     "The value is right, but its type isn't: return an int.", "max(for_compute, for_memory) → float(max(for_compute, for_memory))"

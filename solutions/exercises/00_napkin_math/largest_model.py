@@ -46,7 +46,7 @@ exercise.mistake("A GB is 10⁹ bytes; your code takes it to be 10⁶.", "memory
 exercise.mistake("Your result is in billions; return the plain number of parameters.", "memory_gb * 1e9 → memory_gb")
 exercise.mistake("Your result is a number of bytes; divide it by the bytes that each parameter takes.", "1e9 / bytes_per_parameter → 1e9")
 exercise.mistake(
-    "The more bytes each parameter takes, the fewer parameters fit: divide by them.",
+    "The more bytes each parameter takes, the fewer parameters fit: divide by those bytes.",
     "1e9 / bytes_per_parameter → 1e9 * bytes_per_parameter",
 )
 exercise.mistake("Your code turns the memory into bits, but neither memory_gb nor "

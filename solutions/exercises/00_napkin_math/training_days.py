@@ -77,7 +77,7 @@ exercise.mistake(
 )
 exercise.mistake("Use the exact 86,400 seconds in a day; 100,000 is only for estimates on a napkin.", "(24 * 3600) → 1e5")
 exercise.mistake("Your result is in hours; return days.", "(24 * 3600) → 3600")
-exercise.mistake("Your result is in minutes; return days. An hour has 3,600 seconds.", "(24 * 3600) → 60")
+exercise.mistake("Your result is in minutes; return days. A day has 24 · 3,600 seconds.", "(24 * 3600) → 60")
 exercise.mistake("A day has 24 · 60 · 60 seconds.", "(24 * 3600) → (24 * 60)")
 exercise.mistake("Your result is in seconds; return days.", "/ (24 * 3600) → / 1")
 exercise.mistake("Your result is in weeks; return days.", "(24 * 3600) → (7 * 24 * 3600)")

@@ -145,7 +145,7 @@ exercise.requirement(
 )
 permuted = torch.zeros(4, 8)
 exercise.requirement(
-    "0 if both the device and the dtype are as requested, whatever the layout of x, and only then",
+    "0 if, and only if, the device and the dtype are both as requested, whatever the layout of x",
     points=0.5,
     visible=[
         zeros((4, 8), torch.float32, cpu, torch.float32),
@@ -206,7 +206,7 @@ exercise.mistake("The dtype is the same, but the device isn't: that takes a copy
 exercise.mistake("The device and the dtype must both be as requested, "
                  "not just one of them.", "device and x.dtype → device or x.dtype")
 exercise.mistake(
-    "The size is the same, but the dtype isn't: that takes a copy.",
+    "The element size is the same, but the dtype isn't: that takes a copy.",
     "x.dtype == dtype: → x.dtype.itemsize == dtype.itemsize:",
 )
 exercise.mistake("cuda:0 and cuda:1 are two devices.", "x.device == device → x.device.type == device.type")
@@ -214,7 +214,7 @@ exercise.mistake(
     "x needn't be on the CPU: compare with the device that it is on.", 'x.device == device → device.type == "cpu"'
 )
 exercise.mistake(
-    "A view in any layout is returned as it is when device and dtype agree.",
+    "A view in any layout is returned as it is if its device and dtype already match.",
     "x.dtype == dtype: → x.dtype == dtype and x.is_contiguous():",
 )
 exercise.mistake(
@@ -228,7 +228,7 @@ exercise.mistake(
 exercise.mistake("Your code counts elements; each of them takes several bytes.", "x.numel() * dtype.itemsize → x.numel()")
 exercise.mistake("Your result is in bits.", "x.numel() * dtype.itemsize → x.numel() * dtype.itemsize * 8")
 exercise.mistake(
-    "Only the copy is new memory; x had its own before.",
+    "Only the copy takes new memory; x already had its own.",
     "x.numel() * dtype.itemsize → x.numel() * (dtype.itemsize + x.element_size())",
 )
 exercise.mistake(

@@ -48,7 +48,7 @@ exercise.requirement(
     domain=st.builds(given, st.integers(1, 60)) | st.builds(given, st.integers(1, 60), st.none()),
 )
 exercise.requirement(
-    "with a window a query sees at most that many keys: the nearest ones, itself included",
+    "with a window, a query sees at most `window` keys: the nearest ones, its own included",
     points=0.75,
     probe=entries,
     visible=[case(5, 2), case(4, 3), case(3, 1), case(3, 7)],
@@ -84,7 +84,7 @@ exercise.mistake("Your code ignores the argument window.", "window is not None �
 exercise.mistake("The token itself is one of the keys in its window: your mask has one too many.", "1 - window → -window")
 exercise.mistake("Your mask has one key too few in each window.", "1 - window → 2 - window")
 exercise.mistake("Your code cuts off the near keys and keeps the far ones.", "mask.triu(diagonal=1 - window) → mask.tril(diagonal=-window)")
-exercise.mistake("The window lies before the token, not after it: use the other diagonal.", "mask.triu(diagonal=1 - window) → mask.triu(diagonal=window - 1)")
+exercise.mistake("The window lies before the token, not after it: change the sign of the diagonal's offset.", "mask.triu(diagonal=1 - window) → mask.triu(diagonal=window - 1)")
 exercise.mistake(numbers, "dtype=torch.bool → dtype=torch.int64")
 exercise.mistake(numbers, "dtype=torch.bool → dtype=torch.uint8")
 

@@ -149,14 +149,14 @@ exercise.mistake("The means need weights as well.",
                  "x_mean, y_mean = (weight * x).sum(), (weight * y).sum() → x_mean, y_mean = x.mean(), y.mean()")  # fmt: skip
 SLOPE = "slope = (weight * dx * dy).sum() / (weight * dx * dx).sum()"
 LATENCY = "latency = y_mean - slope * x_mean"
-exercise.mistake("Your line joins the first and the last point; the best line depends on all of them.",
+exercise.mistake("Your line joins the first and the last point; the best line depends on all points.",
                  f"{SLOPE} → slope = (y[-1] - y[0]) / (x[-1] - x[0])", f"{LATENCY} → latency = y[0] - slope * x[0]")
-exercise.mistake("Your line joins the smallest and the largest copy; the best line depends on all of them.",
+exercise.mistake("Your line joins the smallest and the largest copy; the best line depends on all copies.",
                  f"{SLOPE} → i, j = x.argmin(), x.argmax(); slope = (y[j] - y[i]) / (x[j] - x[i])",
                  f"{LATENCY} → latency = y[i] - slope * x[i]")  # fmt: skip
-exercise.mistake("Your code uses the first two points; the best line depends on all of them.",
+exercise.mistake("Your code uses the first two points; the best line depends on all points.",
                  f"{SLOPE} → slope = (y[1] - y[0]) / (x[1] - x[0])", f"{LATENCY} → latency = y[0] - slope * x[0]")
-exercise.mistake("Your code fits bytes as a function of seconds; the errors to minimize are those of the seconds.",
+exercise.mistake("Your code fits bytes as a function of seconds; minimize the errors in the seconds instead.",
                  f"{SLOPE} → slope = (weight * dy * dy).sum() / (weight * dx * dy).sum()")  # fmt: skip
 exercise.mistake("These numbers are close together: in float32 their differences lose digits, so compute in float64.",
                  "torch.tensor(sizes, dtype=torch.float64) → torch.tensor(sizes, dtype=torch.float32)",

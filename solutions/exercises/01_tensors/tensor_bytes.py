@@ -194,8 +194,8 @@ exercise.mistake("A tensor without dimensions has one element.",
                  "x.numel() * x.element_size() → (x.numel() if x.dim() else 0) * x.element_size()")  # fmt: skip
 exercise.mistake("A tensor with a dimension of size 0 has no elements, and takes no bytes.",
                  "x.numel() * x.element_size() → max(x.numel(), 1) * x.element_size()")  # fmt: skip
-exercise.mistake("If a dtype is given, that one counts, not the dtype of x.", "dtype.itemsize → x.element_size()")
-exercise.mistake("If a dtype is given, only that one counts.", "dtype.itemsize → (x.element_size() + dtype.itemsize)")
+exercise.mistake("If a dtype is given, use that one, not the dtype of x.", "dtype.itemsize → x.element_size()")
+exercise.mistake("If a dtype is given, use only that one.", "dtype.itemsize → (x.element_size() + dtype.itemsize)")
 exercise.mistake("Don't make a tensor just to measure it: "
                  "count the elements instead.", "x.numel() * dtype.itemsize → x.to(dtype).nbytes")
 exercise.mistake("Don't make a tensor just to measure it: count the elements instead.",

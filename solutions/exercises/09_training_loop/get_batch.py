@@ -221,13 +221,13 @@ exercise.requirement(
     hint="Return two tensors with one row for each window, in int64, which both an embedding and cross_entropy accept.",
 )
 exercise.requirement(
-    "each row is a window of tokens, and its targets are the window one token later",
+    "each row is a window of tokens, and its targets are that window shifted by one token",
     points=0.5,
     probe=batches,
     summary=places,
     rules=dict.fromkeys(FORM, "ignored"),
     visible=[
-        given(40, "uint16", 3, 4, 0, 20, says=f"20 calls of {says.format(3, 4, 40, 'uint16')}"),
+        given(40, "uint16", 3, 4, 0, 20, says=f"20 calls to {says.format(3, 4, 40, 'uint16')}"),
         given(6, "uint8", 20, 5, says=says.format(20, 5, 6, "uint8")),
         given(30, "int64", 6, 1, says=says.format(6, 1, 30, "int64")),
     ],
@@ -248,8 +248,8 @@ exercise.requirement(
     summary=chance,
     band=("rows that begin at each place", "rows that begin 0, 1, 2, … places after the previous row (wrapping around)"),
     visible=[
-        given(5, 3, 2000, 1, says="get_batch(tokens, batch=2000, context=3, …) where there are 5 windows"),
-        given(4, 2, 2, 600, says="600 calls of get_batch(tokens, batch=2, context=2, …) where there are 4 windows"),
+        given(5, 3, 2000, 1, says="get_batch(tokens, batch=2000, context=3, …) with 5 windows"),
+        given(4, 2, 2, 600, says="600 calls to get_batch(tokens, batch=2, context=2, …) with 4 windows"),
     ],
     edges={
         "two windows": given(2, 6, 1000, 1),
@@ -266,10 +266,10 @@ exercise.requirement(
     points=0.25,
     probe=sources,
     visible=[
-        given(200, 4, 8, says="two calls of get_batch with two generators in the same state, then one more with "
-                              "the first generator, where there are 200 windows"),
-        given(1, 4, 8, says="two calls of get_batch with two generators in the same state, then one more with "
-                            "the first generator, where there is only one window"),
+        given(200, 4, 8, says="with 200 windows, two calls to get_batch with two generators in the same state, then one "
+                              "more with the first generator"),
+        given(1, 4, 8, says="with only one window, two calls to get_batch with two generators in the same state, then "
+                            "one more with the first generator"),
     ],
     edges={"a row": given(240, 4, 1), "one token": given(1, 1, 1), "long": given(100, 150, 5)},
     domain=st.builds(given, st.just(1) | st.integers(150, 200), st.integers(1, 40), st.integers(4, 8)),
@@ -281,9 +281,9 @@ exercise.requirement(
     probe=tried,
     parts=["error"],
     visible=[
-        given(4, 2, 4, says="get_batch(tokens, batch=2, context=4, …), where there are 4 tokens"),
-        given(2, 2, 4, says="get_batch(tokens, batch=2, context=4, …), where there are 2 tokens"),
-        given(5, 2, 4, says="get_batch(tokens, batch=2, context=4, …), where there are 5 tokens"),
+        given(4, 2, 4, says="get_batch(tokens, batch=2, context=4, …) with 4 tokens"),
+        given(2, 2, 4, says="get_batch(tokens, batch=2, context=4, …) with 2 tokens"),
+        given(5, 2, 4, says="get_batch(tokens, batch=2, context=4, …) with 5 tokens"),
     ],
     edges={
         "no tokens": given(0, 1, 1),
@@ -301,9 +301,9 @@ exercise.requirement(
     probe=memory,
     bounds={"megabytes allocated": (0, 0.2)},
     visible=[
-        given(500_000, 4, 8, says="get_batch(tokens, batch=4, context=8, …), where there are 500,000 tokens in uint16"),
-        given(400_000, 2, 16, "uint16", True, says="get_batch(tokens, batch=2, context=16, …), where there are "
-                                                   "400,000 tokens in a memory-mapped file"),
+        given(500_000, 4, 8, says="get_batch(tokens, batch=4, context=8, …) with 500,000 uint16 tokens"),
+        given(400_000, 2, 16, "uint16", True, says="get_batch(tokens, batch=2, context=16, …) with 400,000 tokens "
+                                                   "in a memory-mapped file"),
     ],
     edges={
         "int64": given(300_000, 4, 8, "int64"),
@@ -317,7 +317,7 @@ exercise.requirement(
 draw = "torch.randint(windows, (batch, 1), generator=generator)"
 rows = "rows = torch.from_numpy(tokens[places.numpy()].astype(np.int64))"
 both = "return rows[:, :-1], rows[:, 1:]"
-exercise.mistake("The last window is never drawn. How many are there? The last one's final target is the last "
+exercise.mistake("The last window is never drawn. How many windows are there? The last one's final target is the last "
                  "token of the text.",
                  "windows = len(tokens) - context → windows = len(tokens) - context - 1")  # fmt: skip
 exercise.mistake("You draw from one window too many: the last one's final target would lie beyond the end of the text.",
@@ -340,7 +340,7 @@ exercise.mistake("Not every uint16 id fits into int16: "
                  "large ones became negative.", "].astype(np.int64) → ].astype(np.int16).astype(np.int64)",
                  unseen="needs ids above 32,767")  # fmt: skip
 exercise.mistake("Your code draws from PyTorch's global generator; all randomness has to come from the one passed in.", "(batch, 1), generator=generator) → (batch, 1))")
-exercise.mistake("A generator that starts again in each call gives the same batch each time.",
+exercise.mistake("A generator that is reseeded in each call gives the same batch each time.",
                  "(batch, 1), generator=generator) → (batch, 1), generator=torch.Generator().manual_seed(generator.initial_seed()))")  # fmt: skip
 exercise.mistake("Your code seeds the global generator from the one passed in; leave the global one alone.",
                  f"{draw} → (torch.manual_seed(int(torch.randint(2**31, (1,), generator=generator))), torch.randint(windows, (batch, 1)))[1]")  # fmt: skip

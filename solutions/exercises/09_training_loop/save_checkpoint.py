@@ -295,7 +295,7 @@ exercise.requirement(
     domain=back,
 )
 exercise.requirement(
-    "both generators come back: the one passed in, and PyTorch's global one",
+    "both generators are restored: the one passed in, and PyTorch's global one",
     points=0.5,
     probe=resumed,
     rules=dict.fromkeys(BACK, "ignored"),
@@ -314,10 +314,10 @@ exercise.requirement(
     ],
     edges={"no suffix": given(5, "run"), "two": given(6, "run.v2.pt"), "a hidden one": given(7, ".run.pt")},
     domain=st.builds(given, seeds, any_of("run.pt", "a.pt", "b.v1.pt", "last", "best model.pt")),
-    hint="Tensors, numbers, text, lists, tuples and dictionaries: nothing else counts as plain data.",
+    hint="Save only tensors, numbers, strings, lists, tuples and dictionaries: they need no further arguments.",
 )
 exercise.requirement(
-    "if writing fails, the error is passed on, and what was at path stays as it was",
+    "if writing fails, the error is passed on, and whatever was at path is unchanged",
     points=0.5,
     probe=unwritable,
     visible=[
@@ -403,7 +403,7 @@ exercise.mistake("The error has to be passed on, so that somebody learns that th
                  f"{save} → try:\n        torch.save(contents, partial)\n    except OSError:\n        partial.unlink(missing_ok=True)\n        return")  # fmt: skip
 exercise.mistake("The old file is gone before the new one is there.", f"{save} → path.unlink(missing_ok=True)\n    {save}")
 exercise.mistake("For a moment there is no file at all; a rename can replace the old file in one step.", f"{put} → path.unlink(missing_ok=True)\n    {put}")
-exercise.mistake("The old file itself is written to, and the copy is left behind.", f"{put} → path.write_bytes(partial.read_bytes())")
+exercise.mistake("Your code writes to the old file itself and leaves the copy behind.", f"{put} → path.write_bytes(partial.read_bytes())")
 exercise.mistake("Your code writes to the file at path, "
                  "so a power failure could leave half "
                  "of it: move a complete file there by "

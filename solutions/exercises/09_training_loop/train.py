@@ -216,7 +216,7 @@ exercise.requirement(
     hint="There may be several groups. Set the learning rate of each, in each step, before the update.",
 )
 exercise.requirement(
-    "each step takes one batch, and its loss is loss_fn(model(inputs), targets), in training mode",
+    "each step takes one batch and computes loss_fn(model(inputs), targets) in training mode",
     points=0.5,
     probe=recorded,
     rules=but(SEEN, "updates", "what loss_fn was given before each update", "the model's mode before each update",

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Three cases: the first warmup steps, from step number steps on, and the cosine in between.")
+exercise = Exercise("Three cases: the first `warmup` steps, the cosine, and everything from step number `steps` on.")
 
 peaks = any_of(0.8, 3e-3, 0.01, 1.0, 5)
 
@@ -73,8 +73,7 @@ rise = "return peak * (step + 1) / warmup"
 least = "min((step - warmup) / (steps - warmup), 1.0)"
 fall = "floor + (peak - floor) * (1 + math.cos(math.pi * progress)) / 2"
 exercise.mistake("In your code, step 0 has a learning rate "
-                 "of 0: it should get the first of the "
-                 "`warmup` equal parts of peak.", "peak * (step + 1) / warmup → peak * step / warmup")
+                 "of 0: it should be peak / warmup.", "peak * (step + 1) / warmup → peak * step / warmup")
 exercise.mistake("The warm-up reaches peak in its last step, which is number warmup - 1.", "peak * (step + 1) / warmup → peak * (step + 1) / (warmup + 1)")
 exercise.mistake("The warm-up begins at peak / warmup, and not at floor.", f"{rise} → return floor + (peak - floor) * (step + 1) / warmup")
 exercise.mistake("In the warm-up the learning rate should rise.", f"{rise} → return peak")
@@ -82,10 +81,10 @@ exercise.mistake("In the warm-up the learning rate should "
                  "rise by equal amounts.", f"{rise} → return peak * ((step + 1) / warmup) ** 2")
 exercise.mistake("The learning rate goes down to floor, "
                  "not to 0.", f"{fall} → peak * (1 + math.cos(math.pi * progress)) / 2")
-exercise.mistake("The cosine goes from peak down to floor; your code adds floor to all of it.", "(peak - floor) * (1 + → peak * (1 +")
+exercise.mistake("The cosine goes from peak down to floor; yours begins at peak + floor.", "(peak - floor) * (1 + → peak * (1 +")
 exercise.mistake("A cosine goes from 1 to -1, so your "
                  "curve doesn't end at floor.", f"{fall} → floor + (peak - floor) * math.cos(math.pi * progress)")
-exercise.mistake("1 + cos goes from 2 to 0: it begins at twice the height.", "(1 + math.cos(math.pi * progress)) / 2 → (1 + math.cos(math.pi * progress))")
+exercise.mistake("1 + cos goes from 2 to 0, so your curve is twice as high above floor.", "(1 + math.cos(math.pi * progress)) / 2 → (1 + math.cos(math.pi * progress))")
 exercise.mistake("Half a period of the cosine leads from peak to floor: p = 1 is half a turn.", "math.cos(math.pi * progress) → math.cos(2 * math.pi * progress)")
 exercise.mistake("A quarter of a period doesn't reach floor: p = 1 is half a turn.", "(1 + math.cos(math.pi * progress)) / 2 → math.cos(math.pi * progress / 2)")
 exercise.mistake("Angles are in radians here: half a turn is π.", "math.cos(math.pi * progress) → math.cos(180 * progress)")

@@ -7,7 +7,7 @@ from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, tensors
 
 exercise = Exercise(
-    "Save x in forward. In backward, run the block again with gradients on, then run backward from the gradient given."
+    "Save x in forward. In backward, run the block again with gradients enabled, then run backward from the gradient you're given."
 )
 
 
@@ -135,7 +135,7 @@ exercise.requirement(
     visible=shown(one, two),
     edges=edges,
     domain=chains(),
-    hint="The second run starts from a tensor of its own; in backward, return that tensor's gradient for x.",
+    hint="The second run starts from a tensor of its own; in backward, return that tensor's gradient as the gradient of x.",
 )
 exercise.requirement(
     "the block's parameters get the same gradients as from block(x), added to what is in `.grad`",
@@ -184,7 +184,7 @@ all_of_them = """output.backward(gradient) → parameters = PARAMETERS
         for p, g in zip(parameters, rest):
             p.grad = """
 exercise.mistake(
-    "Your code replaces what is in .grad; gradients are added to it.",
+    "Your code replaces what is in .grad; add the gradients to it.",
     all_of_them.replace("PARAMETERS", "[p for p in ctx.block.parameters() if p.requires_grad]") + "g", slope,
 )  # fmt: skip
 exercise.mistake(
@@ -208,7 +208,7 @@ exercise.mistake(
 )  # fmt: skip
 exercise.mistake("backward runs without recording: turn gradient recording on for the second run.",
                  "with torch.enable_grad(): → if True:")  # fmt: skip
-exercise.mistake("x is still attached to the graph that produced it, so that graph gets the gradient twice: detach x.",
+exercise.mistake("x is still attached to the graph that produced it, and that graph gets the gradient twice: detach x.",
                  "x = x.detach().requires_grad_() → x.retain_grad()")  # fmt: skip
 none = "x gets no gradient, so nothing before this block does either."
 exercise.mistake(none, "x.detach().requires_grad_() → x.detach()")

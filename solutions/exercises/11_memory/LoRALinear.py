@@ -230,7 +230,7 @@ exercise.requirement(
          "down begins at 0.",
 )
 
-exercise.mistake("Freeze the base: its parameters require no gradient.", "p.requires_grad_(False) → pass")
+exercise.mistake("Freeze the base: its parameters must not require gradients.", "p.requires_grad_(False) → pass")
 exercise.mistake("The bias belongs to the base, too, and is frozen with it.",
                  "for p in base.parameters() → for p in [base.weight]")  # fmt: skip
 exercise.mistake(
@@ -243,7 +243,7 @@ exercise.mistake("If down is zero as well, the gradients of both are always zero
 exercise.mistake("down should start with normally distributed numbers divided by √in.", "/ weight.shape[1] ** 0.5 → ")
 exercise.mistake("Your standard deviation is 1/in; it should be 1/√in.", "/ weight.shape[1] ** 0.5 → / weight.shape[1]")
 exercise.mistake(
-    "Divide by the square root of in, the size of x, not of out.",
+    "Divide by √in, where in is the size of x, not by √out.",
     "weight.shape[1] ** 0.5 → weight.shape[0] ** 0.5",
 )  # fmt: skip
 exercise.mistake("Divide by the square root of in, not of the rank.", "weight.shape[1] ** 0.5 → rank ** 0.5")
@@ -265,7 +265,7 @@ exercise.mistake(
     "In merged(), too, multiply the update by alpha / rank.",
     "+ self.scale * (self.up → + (self.up",
 )  # fmt: skip
-exercise.mistake("Your output is the base's alone: add the update's.", "+ self.scale * (x @ self.down.T @ self.up.T) → ")
+exercise.mistake("Your code returns only the base's output: add the update's output.", "+ self.scale * (x @ self.down.T @ self.up.T) → ")
 exercise.mistake("Add the base's output.", "self.base(x) + → ")
 exercise.mistake("The base's bias is missing.", "self.base(x) + → x @ self.base.weight.T +")
 exercise.mistake(

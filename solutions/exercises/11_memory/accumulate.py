@@ -204,7 +204,7 @@ exercise.mistake("Take `size` rows at a time; only the last microbatch is smalle
                  "total = 0.0 → total = 0.0; size = math.ceil(len(x) / math.ceil(len(x) / size))")  # fmt: skip
 exercise.mistake("Take the rows in order.", "range(0, len(x), size) → reversed(range(0, len(x), size))")
 exercise.mistake(
-    "Use each row once: you already have the loss from the pass before backward.",
+    "Use each row once: you already have the loss from the forward pass.",
     "total += share.item() → total += loss(model(rows).detach().requires_grad_(), targets).item() * len(rows) / len(x)",
 )  # fmt: skip
 exercise.mistake("Gradients add up over the microbatches: don't clear them in between.",

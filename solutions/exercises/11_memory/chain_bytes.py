@@ -75,7 +75,7 @@ exercise.mistake("Some operations read one tensor only: count the operands.", "s
 exercise.mistake("Each kernel reads all of its operands, even a tensor that an earlier kernel has just read or written.",
                  "sum(len(operands) + 1 for _, operands in chain) → len(made | read)")  # fmt: skip
 exercise.mistake(
-    "Each operation writes a result of its own, temporaries too.",
+    "Each operation writes its result, even if it's a temporary.",
     "eager = sum(len(operands) + 1 for _, operands in chain) → eager = sum(len(operands) for _, operands in chain) + 1",
 )  # fmt: skip
 exercise.mistake(

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("For each pass, find the seconds of the transfer and of the computation. Do you add them, or take the larger?")
+exercise = Exercise("For each pass, find the time of the transfer and of the computation. Do you add them, or take the larger?")
 
 
 @st.composite
@@ -39,8 +39,7 @@ exercise.requirement(
     hint="Each pass moves all bytes once. The backward pass does twice as many FLOPs as the forward pass.",
 )
 exercise.requirement(
-    "with overlap, the result is right if the transfer is hidden in both passes, and if the computation is "
-    "hidden in both",
+    "with overlap, the transfer may be hidden in both passes, or the computation in both",
     points=0.25,
     visible=[
         given(*quick, True),
@@ -74,8 +73,8 @@ exercise.mistake(
     "passes = ((carry, forward), (carry, 2 * forward)) → passes = ((carry, forward), (0, 2 * forward))",
 )  # fmt: skip
 exercise.mistake(
-    "The backward pass does twice the FLOPs of the forward pass, so the two together do three times those of the "
-    "forward pass.",
+    "The backward pass does twice the FLOPs of the forward pass, so the two together do three times as many as "
+    "the forward pass.",
     "2 * forward) → forward)",
 )  # fmt: skip
 exercise.mistake("The two passes together compute for three times as long as the forward pass alone: the "
@@ -92,9 +91,8 @@ exercise.mistake(
     "and computation.",
     "((carry, forward), (carry, 2 * forward)) → ((2 * carry, 3 * forward),)",
 )
-exercise.mistake("A pass is over when transfer *and* computation are done: the slower "
-                 "one counts.", "max(times) → min(times)")
-exercise.mistake("Divide bytes by bytes per second, and FLOPs by FLOP per second.",
+exercise.mistake("A pass is over when transfer *and* computation are done: take the slower one.", "max(times) → min(times)")
+exercise.mistake("Divide bytes by B/s, and FLOPs by FLOP/s.",
                  "size / link, forward_flops / rate → size * link, forward_flops * rate")  # fmt: skip
 exercise.mistake("The computation takes time, too.", "size / link, forward_flops / rate → size / link, 0")
 exercise.mistake("The transfer takes time, too.", "size / link, forward_flops / rate → 0, forward_flops / rate")

@@ -197,7 +197,7 @@ exercise.requirement(
     hint="Detach nothing between x and the result, and compute nothing without gradients.",
 )
 exercise.requirement(
-    "autograd keeps what the plan's table says and no more: no T × T weights, no copies",
+    "autograd keeps what the plan's table lists and no more: no T × T attention weights, no copies",
     points=0.25,
     probe=kept,
     rules={"bytes kept for the backward pass": "at most"},
@@ -228,7 +228,7 @@ neighbors = "A head's numbers are consecutive, both when you split and when you 
 exercise.mistake(neighbors, "(three h e) → (three e h)")
 exercise.mistake(neighbors, '(h e)") → (e h)")')
 exercise.mistake(neighbors, "(three h e) → (three e h)", '(h e)") → (e h)")')
-exercise.mistake("Merging takes more than a new shape: first move the heads next to each other.",
+exercise.mistake("Merging takes more than a new shape: first move each token's heads next to each other.",
                  'rearrange(gathered, "b h t e -> b t (h e)") → gathered.reshape(x.shape)')  # fmt: skip
 exercise.mistake("The product with out is missing: it combines the results of the heads.", "return self.out( → return (")
 exercise.mistake("You computed a single head of the full width, not several heads.",

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, tensors
 
-exercise = Exercise("Draw the path of section 3, from ids to logits: what is added, what is normalized, and in which order?")
+exercise = Exercise("Sketch the steps of section 3, from ids to logits: what is added, what is normalized, and in what order?")
 
 
 def a_block(width, bias=False):
@@ -161,7 +161,7 @@ def passes(draw):
 
 
 exercise.requirement(
-    "Transformer: tokens plus places, the blocks in order, the norm, then the dot products with every row of tokens",
+    "token plus positional embedding, the blocks in order, the norm, then the dot products with every row of tokens",
     points=1.25,
     probe=scores,
     visible=[
@@ -185,7 +185,7 @@ exercise.requirement(
         "on another device": given(*[x.to("meta") if torch.is_tensor(x) else x for x in a_model([[2, 0]], 3, 4, 4)]),
     },
     domain=models(),
-    hint="tokens + places, the blocks, the norm, and then the dot products with every row of the token embedding.",
+    hint="Token plus positional embedding, the blocks, the norm, and then the dot products with every row of the token embedding.",
 )  # fmt: skip
 exercise.requirement(
     "only tokens, places, norm and the parameters of the blocks are trained, under these names",
@@ -203,7 +203,7 @@ exercise.requirement(
     hint="The names are tokens, places, blocks and norm.",
 )  # fmt: skip
 exercise.requirement(
-    "a new model's matrices, those of the blocks too, are normal with mean 0 and std 0.02; vectors stay as they were",
+    "a new model's matrices, including the blocks', are normally distributed with mean 0 and std 0.02; vectors stay as they were",
     points=0.75,
     probe=first_weights,
     band=["std of each matrix", "mean of each matrix", "mean fourth power of each matrix, over std ** 4"],
@@ -247,7 +247,7 @@ exercise.mistake("The output layer is the token embedding: it has no matrix of i
 exercise.mistake("The positional embedding is missing: each position has a vector of its own.", "+ self.places.weight[: ids.shape[1]] →")
 exercise.mistake("Positions begin at 0: use the first t rows "
                  "of the table.", "weight[: ids.shape[1]] → weight[-ids.shape[1] :]")
-exercise.mistake("Positions are looked up by position, not by token.", "self.places.weight[: ids.shape[1]] → self.places(ids % self.places.num_embeddings)")
+exercise.mistake("Look up the positional embedding by position, not by token.", "self.places.weight[: ids.shape[1]] → self.places(ids % self.places.num_embeddings)")
 exercise.mistake("Add the two vectors: the token's and that of its position.", "self.tokens(ids) + → self.tokens(ids) *")
 exercise.mistake("Don't add any other parameters: the logits are the dot products as they are.",
                  "self.norm = nn.LayerNorm(width) → self.norm = nn.LayerNorm(width); self.gain = nn.Parameter(torch.ones(1))",
@@ -262,7 +262,7 @@ exercise.mistake("The blocks are used in the wrong order.", "nn.Sequential(*bloc
 exercise.mistake("Return logits: the loss turns them into probabilities.", "self.tokens.weight) → self.tokens.weight).softmax(dim=-1)")
 exercise.mistake("Return logits: the loss turns them into probabilities.", "self.tokens.weight) → self.tokens.weight).log_softmax(dim=-1)")
 exercise.mistake("Don't scale the logits: they are the dot products as they are.", "self.tokens.weight) → self.tokens.weight) / x.shape[-1] ** 0.5")
-exercise.mistake("Don't scale the vectors of the tokens.", "x = self.tokens(ids) + → x = self.tokens(ids) * self.tokens.embedding_dim**0.5 +")
+exercise.mistake("Don't scale the token embeddings.", "x = self.tokens(ids) + → x = self.tokens(ids) * self.tokens.embedding_dim**0.5 +")
 exercise.mistake("Draw the matrices again: nn.Embedding starts with a std of 1, not 0.02.", "nn.init.normal_(p, std=0.02) → pass")
 exercise.mistake("Your code leaves the blocks' matrices as nn.Linear initialized them: draw them again, too.",
                  "for p in self.parameters() → for p in (self.tokens.weight, self.places.weight)")  # fmt: skip
@@ -275,7 +275,7 @@ exercise.mistake("Draw from a normal distribution, not a uniform one.", "nn.init
 exercise.mistake("Draw from a normal distribution, not a uniform one.", "nn.init.normal_(p, std=0.02) → nn.init.uniform_(p, -0.02, 0.02)")
 exercise.mistake("A normal distribution has tails: "
                  "yours are cut off.", "nn.init.normal_(p, std=0.02) → nn.init.trunc_normal_(p, std=0.02, a=-0.04, b=0.04)")
-exercise.mistake("Leave the vectors as they were made: the norms' scales of 1 and shifts of 0.", "if p.dim() == 2: → if True:")
+exercise.mistake("Leave the vectors as they were initialized: the norms' scales of 1 and shifts of 0.", "if p.dim() == 2: → if True:")
 exercise.mistake("In your code, every new model has the same weights: leave the seed to the caller.",
                  "for p in self.parameters(): → torch.manual_seed(0)\n        for p in self.parameters():")  # fmt: skip
 exercise.mistake("In your code, all matrices of the "

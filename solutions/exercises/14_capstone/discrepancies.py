@@ -98,7 +98,7 @@ exercise.requirement(
     hint="A number is off if it differs by more than its tolerance, on either side; exactly at the limit, it isn't.",
 )  # fmt: skip
 exercise.requirement(
-    "the value is the difference as a fraction of the plan: negative for less, NaN for NaN",
+    "each value is the difference as a fraction of the plan: negative if below it, NaN for NaN",
     points=0.25,
     visible=[
         given({"seconds": 8.0, "loss": 2.0}, {"seconds": 6.0, "loss": 2.5}, {"seconds": 0.125, "loss": 0}),
@@ -136,8 +136,8 @@ OFF = "not abs(difference) <= tolerances[name] * plan"
 missing = "A name that was planned and not measured is off too: its value is None."
 exercise.mistake(missing, "off[name] = None → pass")
 exercise.mistake("A number that wasn't measured has no difference: its value is None.", "off[name] = None → off[name] = -1.0")
-exercise.mistake("Less than planned is off as well.", "not abs(difference) <= → difference >")
-exercise.mistake("More than planned is off as well.", "not abs(difference) <= → -difference >")
+exercise.mistake("A number can also be off by being too small.", "not abs(difference) <= → difference >")
+exercise.mistake("A number can also be off by being too large.", "not abs(difference) <= → -difference >")
 exercise.mistake("A tolerance is a fraction of the planned number, not of the measured one.",
                  "tolerances[name] * plan → tolerances[name] * measured[name]")  # fmt: skip
 exercise.mistake("The value is a fraction of the planned number, not of the measured one.",
@@ -150,7 +150,7 @@ exercise.mistake("Both the tolerance and the value are fractions of the planned 
 exercise.mistake("Keep the sign: less than planned is negative.", "difference / plan → abs(difference) / plan")
 exercise.mistake("The sign is reversed: less than planned is negative.", "difference / plan → -difference / plan")
 exercise.mistake("The value is a fraction: divide by the planned number.", "difference / plan → difference")
-exercise.mistake("You returned measured ÷ planned; return the relative difference, 0 if all is as planned.", "difference / plan → measured[name] / plan")
+exercise.mistake("You returned measured ÷ planned; return the relative difference, which is 0 if the two agree.", "difference / plan → measured[name] / plan")
 exercise.mistake("Return a fraction, not a percentage: 0.02 "
                  "stands for 2%.", "difference / plan → 100 * difference / plan")
 exercise.mistake("The value is the relative difference, not the measured number.",

@@ -161,10 +161,10 @@ exercise.requirement(
         "float16, on another device": given(ids([1, 4, 2]), 3, 2, 2, 2, 24, "float16", "meta"),
     },
     domain=runs(),
-    hint="Compute what Transformer, Block and Attention compute, in their order.",
+    hint="Compute what Transformer, Block and Attention compute, in the same order.",
 )  # fmt: skip
 exercise.requirement(
-    "each token passes through each layer once, and the last one not at all; pick is called once for each new token",
+    "each token except the last passes through each layer once; pick is called once for each new token",
     points=1,
     probe=write,
     rules=only(*ONCE) | {"rows that a layer's matrix multiplies": "at most"},
@@ -178,7 +178,7 @@ exercise.requirement(
     hint="The first pass gets the prompt, each later pass the newest column.",
 )
 exercise.requirement(
-    "nothing is recorded for a backward pass, and afterward gradient recording is on or off, just as before",
+    "nothing is recorded for a backward pass, and gradient recording is left on or off, as it was before",
     points=0.5,
     probe=write,
     rules=only(*RECORDED),
@@ -204,7 +204,7 @@ exercise.mistake("The positional embedding is missing.", "+ model.places.weight[
 exercise.mistake("Each layer has keys and values of its own: it needs its own cache.", "for _ in model.blocks] → for _ in model.blocks]\n    caches = caches[:1] * len(caches)",
                  "ids.shape[1] + count → (ids.shape[1] + count) * len(model.blocks)")  # fmt: skip
 exercise.mistake("A token attends to all tokens before it, not only to those of the same pass.", f"{PASS} → {PASS}\n            {CACHES}")
-exercise.mistake("A token sees no later ones: the prompt needs the causal mask, too.", ".tril(start) →")
+exercise.mistake("A token must not see later ones: the prompt needs the causal mask, too.", ".tril(start) →")
 exercise.mistake("With is_causal=True, PyTorch puts the new token at the first position, where it sees only the first key.",
                  "attn_mask=seen → is_causal=True")  # fmt: skip
 exercise.mistake("A token sees itself as well as those before it.", ".tril(start) → .tril(start - 1) | (torch.arange(end, device=q.device) == 0)")

@@ -48,8 +48,8 @@ exercise.requirement(
     edges=edges(True, False),
     domain=plans(st.booleans()),
     rules={"activations": "ignored"},
-    hint="AdamW has two moments for each parameter. Does autocast change the format of the moments, of the "
-         "parameter or of its gradient to 16 bits?",
+    hint="AdamW has two moments for each parameter. Does autocast convert the moments, the "
+         "parameter or its gradient to 16 bits?",
 )
 exercise.requirement(
     "activations in float32: every row, those of the first table once for each layer",

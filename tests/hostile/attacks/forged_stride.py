@@ -1,7 +1,7 @@
 # Forges strides that are long texts, which a judge that multiplies them repeats without end.
 # earns: 0
 # honest: tensor_bytes
-# told: whose shape or stride is not of numbers
+# told: whose shape or stride holds non-integers
 # %% batched_linear
 import torch
 
