@@ -83,7 +83,7 @@ class Failed:
         return self.refused or self.lost
 
 
-Outcome = Graded | Failed
+Done = Graded | Failed
 
 
 @dataclass
@@ -151,7 +151,7 @@ def prepare(limits: Limits, unsafe: bool) -> str:
     return ""
 
 
-def grade_one(task: Task) -> Outcome:
+def grade_one(task: Task) -> Done:
     """Grade one submission. Errors aren't raised but returned as `Failed`."""
     from . import conversation
 
@@ -208,7 +208,7 @@ def _watchdog(seconds: float) -> Iterator[None]:
                     pass
 
 
-def _grade(task: Task, started: float) -> Outcome:
+def _grade(task: Task, started: float) -> Done:
     from . import judge
 
     if task.grader != grader():

@@ -15,7 +15,7 @@ from autograder.grading import engine, sandbox, source, worker
 from autograder.grading.marks import Result, State
 from autograder.grading.submission import HandedIn, digest
 from autograder.grading.text import MESSAGE_LIMIT, clean
-from autograder.grading.worker import EngineError, Failed, Graded, Outcome, Task, unreadable
+from autograder.grading.worker import Done, EngineError, Failed, Graded, Task, unreadable
 from autograder.inside.limits import Limits
 from course_utils.files import remove_partials
 
@@ -238,7 +238,7 @@ class _Run:
         self._progress(len(self.graded), most, latest)
 
 
-def _result(task: Task, outcome: Outcome) -> tuple[Result, Graded | None]:
+def _result(task: Task, outcome: Done) -> tuple[Result, Graded | None]:
     about, work = (task.student, task.problems.lecture_name), digest(task.submission)
     if isinstance(outcome, Failed):
         return Result(*about, State.FAILED_HERE, task.key, (), (outcome.reason,), work), None

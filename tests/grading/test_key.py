@@ -258,12 +258,12 @@ def test_every_field_of_an_exercise_but_its_place_is_in_the_digest() -> None:
         "solution": "pass",
         "line": 99,
         "packed": b"{}",
-        "lecture": Path("elsewhere.py"),
+        "path": Path("elsewhere.py"),
     }
     assert other.keys() == {field.name for field in dataclasses.fields(exercise)}
     for field, value in other.items():
         changed = dataclasses.replace(problems, exercises=(dataclasses.replace(exercise, **{field: value}),))
-        assert (changed.digest == problems.digest) is (field in ("line", "lecture")), field
+        assert (changed.digest == problems.digest) is (field in ("line", "path")), field
     assert dataclasses.replace(problems, hidden={exercise.name: b"{}"}).digest != problems.digest
 
 
