@@ -32,7 +32,7 @@ from course_utils.testing.requirements import Case, Check, Outcome, Requirement
 from course_utils.testing.rubric import Met, Rubric, score
 
 from .exercise import Given, KnownProgram, Promise, Spec, making, read
-from .trying import BRIEF, SECONDS, Trial
+from .in_process import BRIEF, SECONDS, Trial
 
 # Hypothesis caches Unicode tables and data about our modules on disk: keep these out of the current folder.
 hypothesis.configuration.set_hypothesis_home_dir(BUILD / "hypothesis")

@@ -26,7 +26,7 @@ from course_utils.testing.rubric import Met, Rubric, score
 from . import mutants
 from .checks import DRAWN, draw, expected, reference, trial, visible_check, without_twins
 from .exercise import FROM_THE_STATEMENT, Given, KnownProgram, Promise, Spec, edited
-from .trying import SECONDS, Trial
+from .in_process import SECONDS, Trial
 
 SEEDS = range(20)
 DRAWS = 200  # inputs for each exercise, spread over its requirements; a nightly run uses more

@@ -264,7 +264,7 @@ def test_a_program_that_hangs_exits_or_returns_anything_is_wrong_and_ends_nothin
 
 
 def test_nothing_that_a_program_sets_for_all_of_torch_stays() -> None:
-    from autograder.authoring.trying import Trial
+    from autograder.authoring.in_process import Trial
 
     def settings() -> list[object]:
         hooks = [len(value) for name, value in vars(nn.modules.module).items() if name.endswith("_hooks")]
