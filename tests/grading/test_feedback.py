@@ -17,7 +17,7 @@ from autograder.cli import app
 from autograder.grading import source, submission
 from autograder.grading.key import key
 from autograder.grading.marks import Mark, Result, State
-from autograder.grading.text import NOTES_LIMIT, clean
+from autograder.grading.text import MESSAGE_LIMIT, NOTES_LIMIT, clean
 from autograder.records import exchange, feedback, pages, report, results
 from autograder.records.folder import ClassFolder
 
@@ -37,6 +37,8 @@ def hand_in(course: Path, lecture: source.Lecture, student: str, answers: dict[s
 
 
 def marks(lecture: source.Lecture, message: str = "", mistake: str | None = None) -> tuple[Mark, ...]:
+    """The same for each exercise, with a message as the judge leaves it."""
+    message = clean(message, limit=MESSAGE_LIMIT)
     return tuple(Mark(e.name, 0.0 if message else e.points, e.points, message, mistake) for e in lecture.exercises)
 
 
@@ -139,7 +141,7 @@ def test_characters_that_hide_or_reorder_text_are_spelled_out(lecture: source.Le
     path = hand_in(tmp_path, lecture, "ada", {first.name: "x = 1"})
     raw = path.read_text(encoding="utf-8").replace('"x = 1"', json.dumps(code))
     path.write_text(raw, encoding="utf-8")
-    graded(tmp_path, lecture, path, marks(lecture, clean("✗ \x1b[31m\u202e")))
+    graded(tmp_path, lecture, path, marks(lecture, "✗ \x1b[31m\u202e"))
     text = harmless(written(tmp_path, lecture)["ada"].path.read_text(encoding="utf-8")).text
     for part in ("\\u202eevil\\u2066", "\\x1b[2J", "\\x00", "\\ud800", "ordinary: é 漢 👍🏽", "✗ \\x1b[31m\\u202e"):
         assert part in text, part
