@@ -290,7 +290,7 @@ class Program:
         """The student's cells above a step that can make a difference to the answer judged there.
 
         They are its own, those that define or use a name that it uses, and those whose effect no text tells. Modules
-        don't count, or every cell would; and who only calls the answer doesn't change it.
+        don't count, or every cell would; and a cell that only calls the answer doesn't change it.
         """
         exercise = self._judged(place)
         modules = frozenset().union(*(_imports(cell.text) for cell in self.problems.cells))

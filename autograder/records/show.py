@@ -59,9 +59,9 @@ def text(
         yield f"{one_line(called)}: {result.state}{points}{said}"
         if student or result.state is State.NOT_SUBMITTED:
             # A note may quote a path, which contains the name.
-            yield from ([] if anonymous else [f"  • {clean(note)}" for note in result.notes])
+            yield from ([] if anonymous else [f"  • {note}" for note in result.notes])
         if student:
-            yield from [f"  comment: {clean(result.comment)}"] if result.comment else []
+            yield from [f"  comment: {result.comment}"] if result.comment else []
         if student or exercise:
             marks = (
                 [mark for mark in result.marks if exercise in ("", mark.exercise)] if result.points is not None else []

@@ -19,8 +19,9 @@ import pytest
 from hand_made import check_of, write
 
 from autograder import project
-from autograder.authoring import build, execution
+from autograder.authoring import build
 from autograder.authoring.colab import first_cells
+from autograder.authoring.kernel import execution
 from autograder.grading import program, source
 from autograder.grading.marks import Result, State
 from autograder.project import notebook_path

@@ -52,12 +52,12 @@ def test_every_exercise_says_on_which_lectures_it_builds_and_the_page_says_so_bo
     needed_by = {line[3:5]: line.removesuffix(" |").rpartition(" | ")[2] for line in rows}
     assert len(needed_by) == len(TOPICS)
     for each in EXERCISES.values():
-        said = KIT.builds_on[each.lecture][each.name]
-        assert said == sorted({*said}) and all(number < each.lecture for number in said)
+        said = KIT.builds_on[each.lecture_name][each.name]
+        assert said == sorted({*said}) and all(number < each.lecture_name for number in said)
         [row] = [line for line in lines if f"| `{each.name}` |" in line]
         assert re.findall(r"(?:\| |; )(\d\d)\b(?!\.)", row.rpartition(f"| {each.minutes} ")[2]) == said
     for number, users in needed_by.items():
-        wanted = [each.number for each in EXERCISES.values() if number in KIT.builds_on[each.lecture][each.name]]
+        wanted = [each.number for each in EXERCISES.values() if number in KIT.builds_on[each.lecture_name][each.name]]
         assert users in (", ".join(wanted) or "–", f"{len(wanted)} exercises")
 
 

@@ -27,7 +27,8 @@ from traitlets.config.loader import PyFileConfigLoader
 from typer.testing import CliRunner
 
 from autograder import cli, project
-from autograder.authoring import build, colab, execution, release
+from autograder.authoring import build, colab, release
+from autograder.authoring.kernel import execution
 from autograder.grading import source
 from autograder.records import grade
 from autograder.records.folder import ClassFolder

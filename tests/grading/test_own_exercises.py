@@ -15,7 +15,8 @@ from classroom import LECTURE as OTHER
 from typer.testing import CliRunner
 
 from autograder import cli, project
-from autograder.authoring import build, execution, release, teaching
+from autograder.authoring import build, release, teaching
+from autograder.authoring.kernel import execution
 from autograder.grading import source
 from autograder.records import results
 from autograder.records.folder import ClassFolder, FolderError

@@ -24,7 +24,8 @@ from bs4 import BeautifulSoup, Tag
 from playwright.sync_api import Browser, BrowserContext, BrowserType, Page, Response
 
 from autograder import project
-from autograder.authoring import book, build, colab, execution
+from autograder.authoring import book, build, colab
+from autograder.authoring.kernel import execution
 from autograder.grading import source
 from course_utils.explorers.explorer import load
 

@@ -205,7 +205,7 @@ def test_a_drawing_escapes_what_readers_write() -> None:
 
 
 @pytest.mark.parametrize("axis", [Axis(0, 10, 50, 250), Axis(1e-3, 1e6, 40, 300, log=True), Axis(5, -5, 0, 100)])
-def test_an_axis_and_back(axis: Axis) -> None:
+def test_an_axis_finds_the_value_of_each_place_and_keeps_values_beyond_its_ends_on_it(axis: Axis) -> None:
     for place in range(int(axis.start), int(axis.end), 7):
         assert axis(axis.value(place)) == pytest.approx(place)
     assert axis(1e99) in (axis.start, axis.end) and axis.ticks() if axis.high > axis.low else True
