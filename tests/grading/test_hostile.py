@@ -191,19 +191,45 @@ def test_an_attack_that_looks_for_hidden_cases_finds_those_of_the_process_it_is_
         names["tensor_bytes"](*case.args)
 
 
+def links_in(text: str) -> list[tuple[str, str]]:
+    """The names of tests and attacks that a page links to, with their targets."""
+    return re.findall(r"\[`([^`]+)`\]\((\.\./tests/[^)#]+)\)", text)
+
+
+def names_in(text: str) -> set[str]:
+    """What a page shows as code outside of links."""
+    return set(re.findall(r"`([^`\n]+)`", re.sub(r"\[`[^`]+`\]", "", text)))
+
+
 def test_what_the_threat_model_names_exists() -> None:
-    """Tests by their name or file, attacks by theirs, or by the part that several have in common."""
-    page = (project.ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
-    shown = [row.rpartition("|")[0].rpartition("|")[2] for row in page.splitlines() if row.startswith("| ")]
-    named = {name for cell in shown for name in re.findall(r"`([\w/*.]+)`", cell)}
-    tests = {path: path.read_text(encoding="utf-8") for path in (project.ROOT / "tests").rglob("test_*.py")}
-    defined = set(re.findall(r"^def (test_\w+)", "\n".join(tests.values()), re.MULTILINE))
-    missing = {
-        name
-        for name in named - defined
-        if not (project.ROOT / name).is_file() and not any(fnmatch(path.stem, name) for path in ATTACKS)
-    }
-    assert len(named) >= 50 and missing == set()
+    """Each test and attack is a link to its file, or to the folder of attacks for those whose names begin alike."""
+    docs = project.ROOT / "docs"
+    page = (docs / "threat-model.md").read_text(encoding="utf-8")
+    links = links_in(page)
+    missing = set()
+    for name, target in links:
+        path = (docs / target).resolve()
+        if name.startswith("test_"):
+            found = path.is_file() and re.search(rf"^def {name}\(", path.read_text(encoding="utf-8"), re.MULTILINE)
+        elif "/" in name:
+            found = path == project.ROOT / name and path.exists()
+        else:
+            folder = path if "*" in name else path.parent
+            found = folder == ATTACKS[0].parent and any(fnmatch(attack.stem, name) for attack in ATTACKS)
+            found = found and (path == folder or path.stem == name)
+        if not found:
+            missing.add((name, target))
+    assert len(links) >= 100 and missing == set()
+
+    unlinked = names_in(page)
+    attacks = {attack.stem for attack in ATTACKS}
+    assert {name for name in unlinked if name.startswith("test_") or name in attacks} == set()
+    ours = {name for name in unlinked if re.match(r"(?:autograder|course_utils|tests|docs)/", name)}
+    assert len(ours) >= 4 and {name for name in ours if not (project.ROOT / name).exists()} == set()
+    table = page.partition("| promise |")[2].partition("## ")[0]
+    tests = [row.rpartition(" | ")[2] for row in table.splitlines() if row.startswith("| ")]
+    assert len(tests) >= 30
+    assert [cell for cell in tests if not links_in(cell) or names_in(cell)] == []
 
 
 def test_each_of_at_least_sixty_attacks_tries_something_else() -> None:
@@ -245,6 +271,17 @@ def test_what_attacks_name_in_our_modules_exists() -> None:
 def test_honest_work_is_paid_between_attacks(boxes: Boxes) -> None:
     marks, notes = judge.grade(PROBLEMS, SOLVED, boxes.box)
     assert {mark.exercise: mark.points for mark in marks} == WORTH and notes == []
+
+
+@pytest.mark.parametrize("kind", ["", "test_"])
+def test_cells_with_exchanged_names_cost_at_most_their_own_exercises(kind: str, boxes: Boxes) -> None:
+    """Of two answers, nothing: both have run where the first is tested. Of two test cells, what is tested too early."""
+    first, second = f"{kind}tensor_bytes", f"{kind}bytes_copied"
+    exchanged = {first: second, second: first}
+    cells = [replace(cell, name=exchanged.get(cell.name, cell.name)) for cell in SOLVED]
+    marks, notes = judge.grade(PROBLEMS, cells, boxes.box)
+    assert {mark.exercise: mark.points for mark in marks} == {**WORTH, **({"bytes_copied": 0} if kind else {})}
+    assert {note.partition(":")[0] for note in notes} == ({"bytes_copied"} if kind else set())
 
 
 class Unlucky:

@@ -1,5 +1,6 @@
 """Where a sandbox is refused: a place that submissions could read, and a root that may not make one."""
 
+import fcntl
 import os
 import re
 import shutil
@@ -22,6 +23,7 @@ from autograder.inside.limits import Limits
 from autograder.inside.messages import Call, Names, Ran, ReadNames, Run, Seen
 from autograder.records import grade
 from autograder.records.folder import ClassFolder
+from course_utils.testing import wire
 
 NAME = "01_tensors"
 
@@ -292,6 +294,18 @@ def test_what_cannot_be_compared_costs_its_exercise_alone_and_a_person_is_told(m
         marks, notes = judge.grade(problems, problems.answered(answers), box)
     assert [mark.exercise for mark in marks if mark.points < mark.worth] == ["tensor_bytes"]
     assert any("nobody thought of this" in note for note in notes)
+
+
+def test_nobody_makes_the_memory_of_arguments_shorter_or_longer() -> None:
+    shared = conversation.Shared()
+    try:
+        for size in (0, wire.LIMIT - 4096, wire.LIMIT + 4096):
+            with pytest.raises(PermissionError):
+                os.ftruncate(shared.descriptor, size)
+        with pytest.raises(PermissionError):  # what would keep the judge from writing
+            fcntl.fcntl(shared.descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+    finally:
+        os.close(shared.descriptor)
 
 
 def test_without_isolation_no_memfd_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
