@@ -44,18 +44,18 @@ _BY_TEXT = re.compile(
 _SHELL = re.compile(r"(?:^|=)[ \t]{0,20}[!%]", re.MULTILINE)  # and `!echo $std`, `%time {std}`
 _IMPORTED = re.compile(r"^[ \t]{0,40}(?:import|from)[ \t]{1,9}([A-Za-z_]\w{0,60})", re.MULTILINE)
 # Ways to ask the machine for something that may be missing without an error: files, environment variables, users,
-# programs.
+# programs. Those that are also words of a comment count only in a call.
 _ASKS = re.compile(
-    r"\b(?:getenv|environ|open|glob|iglob|rglob|exists|is_file|is_dir|listdir|scandir|getuser|expanduser|subprocess|"
-    r"getoutput)\b"
+    r"\b(?:getenv|environ|open|glob|iglob|rglob|exists|is_file|isfile|is_dir|isdir|listdir|scandir|iterdir|getuser|"
+    r"expanduser|subprocess|getoutput|[pP]open)\b|\b(?:access|system|walk|which)(?=\()"
 )
 # Errors whose cause may be a difference between this machine and the student's: packages, files, keyboard input, the
 # operating system, GPUs, memory.
 NOT_HERE = re.compile(
     r"(?:ModuleNotFound|FileNotFound|Permission|OS|Memory|StdinNotImplemented|URL|HTTP|gai|g?herror|SSL|ConnectTimeout|"
     r"Tcl|Connection\w*)(?:Error|error)?:|Error: unsupported locale|"
-    r".*(?:Address family not supported|cannot resolve|getpwuid|NVIDIA|CUDA|CuDNN|\bMPS\b|\bXPU\b|Windows|latex|"
-    r"enforce fail|can't allocate|can't start new thread|too many open files|no space left)|"
+    r".*(?:Address family not supported|cannot resolve|getpw(?:uid|nam)|NVIDIA|CUDA|CuDNN|\bMPS\b|\bXPU\b|Windows|"
+    r"latex|enforce fail|can't allocate|can't start new thread|too many open files|no space left)|"
     # Because of a shell without a front end: missing magics, streams that aren't files, no kernel.
     r"UsageError:|UnsupportedOperation:|AttributeError:.*(?:NoneType|Shell|kernel|parent_header)|KeyError:.*IPKernelApp",
     re.IGNORECASE,

@@ -191,7 +191,7 @@ def test_without_its_class_a_lecture_is_unknown_and_without_checks_it_says_what_
     assert "there is no lecture '20_ours'" in " ".join(run("check", NAME, code=2).split())
     said = run("report", str(place / "my-class"), NAME, code=1)
     assert "course notebooks" in said and "--class FOLDER" in said
-    assert place / "our-exercises" in ClassFolder(place / "my-class").places  # no sandbox may see it
+    assert place / "our-exercises" in ClassFolder(place / "my-class").places()  # no sandbox may see it
 
 
 def test_a_class_without_exercises_of_its_own_is_released_and_told(place: Path) -> None:
