@@ -17,9 +17,9 @@ LISTEN = """root => {
   root.heard = [];
   root.addEventListener("course-frame", (event) => root.heard.push(event.detail));
 }"""
-# The latest answer, once there are more than `before`, and once `name` (if any) was asked with this value: of a text, the
-# page may ask before all of it is typed. The page says when an answer comes: asking it sixty times a second, as
-# Playwright would, takes a processor from whoever computes the answer.
+# The latest answer, once there are more than `before`, and once `name` (if any) was asked with this value: the page may
+# ask before all of a text is typed. The page says when an answer comes: asking it sixty times a second, as Playwright
+# would, takes a processor from whoever computes the answer.
 ANSWER = """(root, [before, patience, name, value]) => new Promise((resolve, reject) => {
   const found = () => {
     const last = root.heard.at(-1);
