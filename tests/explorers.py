@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
-
-from playwright.sync_api import Locator, Page
+from typing import TYPE_CHECKING, Any
 
 from course_utils.explorers.explorer import Explorer, load
+
+if TYPE_CHECKING:  # unit tests use what needs no browser
+    from playwright.sync_api import Locator, Page
 
 WAIT = 60_000  # ms for one answer: the first in a page loads Python
 # From here on, every answer is kept with what was asked; `moves` is how often the explorer was moved.
