@@ -256,7 +256,10 @@ class Prover:
             return self.differs(ran, pool, [(case, wanted)]) is not None
 
         settings = hypothesis.settings(
-            max_examples=max(500, 4 * pool.draws), database=None, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
+            max_examples=max(500, 4 * pool.draws),
+            database=None,
+            deadline=None,
+            suppress_health_check=list(hypothesis.HealthCheck),
         )
         try:
             assert pool.promise.domain is not None
