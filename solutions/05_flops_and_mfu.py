@@ -220,9 +220,9 @@ the architecture. But it has two exceptions.
 > just as many. That's $4 T^2 d$ FLOPs without a single parameter, and it grows with the *square* of the context length
 > $T$.
 
-How does that compare with the cost of the weights? In a Transformer, the usual kind of language model (lecture 07), a
-layer of *width* $d$ (its vectors have $d$ numbers) has about $12 d^2$ weights: $4 d^2$ in attention and $8 d^2$ in the
-feed-forward block (two linear layers, from $d$ numbers to $4 d$ and back).
+How does that compare with the cost of the weights? In a Transformer, a layer of *width* $d$ (its
+vectors have $d$ numbers) has about $12 d^2$ weights: $4 d^2$ in attention and $8 d^2$ in the feed-forward block
+(lecture 01), whose two matrices lead from $d$ numbers to $4 d$ and back.
 """
 
 # %% tags=["error-17"]
@@ -735,8 +735,8 @@ $$\text{MFU} = \frac{\text{model FLOPs} \,/\, \text{seconds}}{\text{peak FLOP/s:
 instance, it computes activations twice to save memory), the MFU goes down, as it should. (If you count that work, too,
 you get *hardware* FLOPs utilization, HFU.)
 
-> **Trap: the MFU of one operation.** MFU refers to a whole training step, but people often use the term for a single
-> matrix multiplication, too. In practice, the utilization of the model's largest multiplications is an upper bound on
+> **Trap: the MFU of one operation.** MFU refers to a whole training step. You may also see the term used for a single
+> matrix multiplication. In practice, the utilization of the model's largest multiplications is an upper bound on
 > the real MFU.
 
 What's a good value? Here are two published runs:

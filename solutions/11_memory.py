@@ -167,7 +167,7 @@ r"""
 ## 2 · Gradient accumulation
 
 If the loss is a mean over the rows of a batch, its gradient is the mean of the rows' gradients. So you don't need the
-whole batch at once. **Gradient accumulation** splits the batch into parts, called *microbatches*, and runs the forward
+whole batch at once. **Gradient accumulation** splits the batch into parts, called **microbatches**, and runs the forward
 and backward passes on one microbatch after another. When a microbatch's backward pass ends, its activations are freed,
 so you never hold the activations of two at the same time. Its gradients stay: `backward` *adds* them to the earlier
 ones (lecture 06). After the last microbatch you have the gradients of the whole batch, and only then does the optimizer
@@ -451,11 +451,12 @@ $$\text{peak}(k) = \frac{L}{k} + 9 k .$$
 (The input of the segment that's being recomputed is counted twice, once in each term. That's one unit too many for
 every $k$, so the best $k$ stays the same.)
 
-**Predict.** Which $k$ is best for a stack of 36 blocks?
+**Predict.** In a stack of 36 blocks, how many times as high is the peak if every block has its own checkpoint as with
+the best $k$?
 """
 
 # %%
-guess = None  # blocks in each segment
+guess = None  # times as high
 
 
 # %% tags=["item-100"]
@@ -465,7 +466,7 @@ def worst(layers: int, k: int) -> float:
 
 
 best = min(range(1, 37), key=lambda k: worst(36, k))
-reconcile("the best k", guess, best, "blocks")
+reconcile("the peak at k = 1", guess, worst(36, 1) / worst(36, best), "times as high as the best")
 print(
     f"of 36 blocks, {best} in each segment: {worst(36, best):g} units; 1 in each: {worst(36, 1):g}"
 )
@@ -1177,7 +1178,7 @@ $8 d^2$ parameters, and a checkpointed block keeps only its input; leave out wha
 guess = None  # times
 
 
-# %%
+# %% tags=["open"]
 class CheckpointedStack(nn.Module):
     """The stack, with every block in your Checkpoint."""
 
@@ -1222,6 +1223,7 @@ def train(checkpoints: bool, size: int, name: str) -> tuple[list[float], dict[st
     }
 
 
+# %%
 ways: dict[str, tuple[bool, int, str]] = {
     "plain": (False, B, "AdamW"),
     "microbatches": (False, B // PARTS, "AdamW"),

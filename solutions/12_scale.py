@@ -455,11 +455,11 @@ arXiv:1910.02054). It comes in three stages:
 Take Llama 3.1 8B on eight cards, with 2 bytes per parameter for the weights, 2 for the gradients, and 12 for optimizer
 state and master weights.
 
-**Predict.** Without activations, how many GB does each card hold at stage 3? (And at stage 1?)
+**Predict.** Without activations, how many GB does each card hold at stage 2?
 """
 
 # %%
-guess = None  # GB on each card at stage 3
+guess = None  # GB on each card at stage 2
 
 # %% [markdown]
 r"""
@@ -514,13 +514,14 @@ for stage in range(4):
 gigabytes = [
     sum(zero_bytes(llama.parameters, 8, stage, mixed).values()) / 1e9 for stage in range(4)
 ]
-reconcile("Llama 3.1 8B at stage 3 on each of eight cards", guess, gigabytes[3], "GB")
-print(f"at stage 1: {gigabytes[1]:.1f} GB")
+reconcile("Llama 3.1 8B at stage 2 on each of eight cards", guess, gigabytes[2], "GB")
+for stage in (1, 3):
+    print(f"at stage {stage}: {gigabytes[stage]:.1f} GB")
 assert [round(value, 1) for value in gigabytes] == [128.5, 44.2, 30.1, 16.1]
 
 # %% [markdown]
 r"""
-At stage 1, weights and gradients aren't divided. At which stage does Llama 3.1 70B fit on H100s, and how many does it
+At stage 2, every card still holds all the weights. At which stage does Llama 3.1 70B fit on H100s, and how many does it
 take?
 """
 
@@ -528,7 +529,7 @@ take?
 from course_utils.explorers import sharding
 
 eight_cards = sharding.explore("Llama 3.1 8B", "H100 SXM", cards=8)
-eight_cards.predicted("Llama 3.1 8B at stage 3 on each of eight cards")
+eight_cards.predicted("Llama 3.1 8B at stage 2 on each of eight cards")
 
 # %% [markdown]
 r"""
@@ -868,7 +869,7 @@ How many bytes does each rank send? ($B = 128$, $d = 128$, float32.)
 guess = None  # bytes
 
 
-# %%
+# %% tags=["open"]
 def tensor_parallel(group: Group, x: Tensor, y: Tensor) -> dict[str, Any]:
     """Forward and backward of one block in two halves: gradients, bytes held, kept and sent."""
     block: Any = stack(width, 1)[0]
@@ -890,6 +891,7 @@ def tensor_parallel(group: Group, x: Tensor, y: Tensor) -> dict[str, Any]:
     }
 
 
+# %%
 undivided: Any = stack(width, 1)[0]
 x_whole = inputs.clone().requires_grad_()
 squared_error(undivided(x_whole), targets).backward()
@@ -928,7 +930,7 @@ a fraction of NVLink's bandwidth.
 **Pipeline parallelism** gives each rank, now called a *stage* (no relation to ZeRO's), some of the layers. Only the
 activations at the boundary between two stages are sent, $B \cdot d$ numbers forward and as many gradients backward. But
 the second stage has to wait for the first, and later the first for the second. So, as in gradient accumulation, the
-batch is cut into **microbatches**, which follow one another through the stages as on an assembly line (GPipe; Huang and
+batch is cut into microbatches, which follow one another through the stages as on an assembly line (GPipe; Huang and
 others, 2018, arXiv:1811.06965). The explorer runs two schedules tick by tick: F2 is the forward pass of microbatch 2,
 B2 its backward pass, and, for simplicity, each takes one tick. The ticks in which a stage waits are the **bubble** of a
 pipeline. Which slider changes how many there are?

@@ -895,7 +895,7 @@ on.
 """
 
 
-# %% tags=["timed"]
+# %%
 def held_out_loss(model: nn.Module) -> float:
     """Mean loss on windows of the validation text, the same windows each time."""
     windows = torch.Generator().manual_seed(1)
@@ -916,12 +916,10 @@ def held_out_loss(model: nn.Module) -> float:
     return torch.stack(losses).mean().item()
 
 
+# %% tags=["timed"]
 path = folder / "run.pt"
-moments = (
-    every := preset.steps // LOOKS,
-    3 * every,
-    preset.steps,
-)  # steps whose weights we keep, to generate text with them later
+every = preset.steps // LOOKS
+moments = (every, 3 * every, preset.steps)  # the weights after them will generate text
 held_out_losses: dict[int, float] = {}
 stop = 2 * every
 step_flops = work["FLOPs per token"] * tokens_per_step
@@ -933,17 +931,13 @@ def process(seed: int, steps: range) -> tuple[nn.Module, list[float], float]:
     shuffle.manual_seed(seed)
     model = make_model().to(device)
     optimizer = make_optimizer(model)
-    generators = {"data": shuffle}
+    state: Any = {"model": model, "optimizer": optimizer, "generators": {"data": shuffle}}
     if steps.start > 0:
-        found = checkpoint.load_checkpoint(
-            path, model=model, optimizer=optimizer, generators=generators
-        )
+        found = checkpoint.load_checkpoint(path, **state)
         assert found == steps.start
 
     def save(step: int) -> None:
-        checkpoint.save_checkpoint(
-            path, model=model, optimizer=optimizer, step=step, generators=generators
-        )
+        checkpoint.save_checkpoint(path, step=step, **state)
         if step in moments:
             torch.save(model.state_dict(), folder / f"weights-{step}.pt")
         held_out_losses[step] = held_out_loss(model)
