@@ -740,7 +740,7 @@ r"""
 The first backward pass works. The second one fails because of the shift, which was computed once, in `__init__`, but
 the error message doesn't mention it. Without the shift there's no error at all: only the last layer is trained, on top
 of six random ones, and the loss still goes down. So before any training, *look at what's registered*: names, shapes,
-and the total number of parameters. If a model is wrong, that number usually is, too.
+and the total number of parameters.
 
 *Try it yourself:* repair `Suspicious` until it has eight parameters and one buffer, and accepts a batch of one.
 
@@ -764,11 +764,9 @@ let's look at a real model, the smallest GPT-2. It's a Transformer with these pa
 - The output layer computes the logits. A **logit** is the score of one token of the vocabulary before softmax; softmax
   turns all logits into probabilities, which add up to 1.
 
-Three things make "the number of parameters" ambiguous: tensors with two
-names, parameters that aren't trained, and tensors that aren't parameters.
-
-In GPT-2 the embedding table and the output layer are *tied* (lecture 06): one matrix is registered in
-two places. The smallest GPT-2 has a vocabulary of 50,257 and a width of 768.
+Three things make "the number of parameters" ambiguous: tensors with two names, parameters that aren't trained, and
+tensors that aren't parameters. In GPT-2 the embedding table and the output layer are *tied* (lecture 06): one matrix is
+registered in two places. The smallest GPT-2 has a vocabulary of 50,257 and a width of 768.
 
 `model.parameters()` finds 124,439,808 numbers in this model.
 
