@@ -49,7 +49,7 @@ show_progress()
 r"""
 ## 1 · Which dimension is −2?
 
-You'll find this line in many models. It compares each *query* vector with each *key* vector (section 6 explains both)
+You may meet this line in a model's code. It compares each *query* vector with each *key* vector (section 6 explains both)
 by taking their dot product:
 
 ```python
@@ -755,9 +755,8 @@ implementation that writes its result as `b t h e` in the first place doesn't. Y
 
 ### Images: just more names (optional)
 
-A Vision Transformer (a *Transformer* is a model built from the attention of section 6) cuts an image into square
-*patches* and treats each as a token: a vector of all its pixels. To do this it splits and merges both the height and
-the width.
+A Vision Transformer cuts an image into square *patches* and treats each as a token: a vector of all its pixels. To do
+this it splits and merges both the height and the width.
 
 ### Exercise 4.4 · Patches, and back (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -1052,9 +1051,8 @@ last? Take 3 queries and 5 keys, and draw what each query may see; then compare 
 
 </details>
 
-**Why it matters.** You've written the operation that Transformers, the usual kind of language model, are built on, in a
-form simple enough to test a fast implementation against. A transposed mask and a mask aligned to the wrong corner both
-produce numbers that look fine.
+**Why it matters.** You've written the operation that Transformers are built on, in a form simple enough to test a fast
+implementation against. A transposed mask and a mask aligned to the wrong corner both produce numbers that look fine.
 
 ### Exercise 4.6 · Many heads &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 

@@ -75,6 +75,12 @@ def lecture_page(site: Path, name: str) -> Path:
     return project.notebook_path(site / "notebooks", name).with_suffix(".html")
 
 
+def is_closed(element: Tag) -> bool:
+    """Whether an element can't be seen until the reader opens it."""
+    fold = element.find_parent("details")
+    return fold is not None and "open" not in fold.attrs
+
+
 def references(page: BeautifulSoup) -> Iterator[tuple[Tag, str]]:
     """Every address in a page, with the element that has it."""
     for element in page.find_all(True):
@@ -134,6 +140,9 @@ def test_a_lecture_shows_the_students_text_with_its_outputs_and_figures(
         elif re.search(r"^plots\.show\(", cell.source, re.MULTILINE):
             found = output.select("svg[role=img][aria-label]") if output else []
             assert found and all(svg.find("path") for svg in found), f"no figure below:\n{cell.source}"
+        if "reconcile(" in cell.source:
+            assert output.text.strip(), f"no answer below:\n{cell.source}"
+            assert is_closed(output), f"the answer is in sight:\n{cell.source}"
     assert len(page.select("article .cell_output svg[role=img]")) >= 2
     diagrams = sum(cell.source.count("```mermaid") for cell in notebook.cells)
     assert len(page.select("article .diagram[aria-label] > svg")) == diagrams
@@ -219,7 +228,7 @@ def test_a_browser_shows_it_by_day_and_by_night(path: str, site: Path, reader: P
         assert reader.locator(".search-button__button:visible").count() == 1
         if "notebooks" in path:
             figures = reader.locator(".cell_output .course-figure svg").evaluate_all(
-                "all => all.map(e => e.clientWidth)"
+                "all => all.filter(e => e.checkVisibility()).map(e => e.clientWidth)"
             )
             assert min(figures) >= 600, "a figure's letters would be too small to read"
     assert problems == []
@@ -435,6 +444,56 @@ def made_up(folder: Path, text: str, code: str) -> Path:
     path = folder / "11_made_up.py"
     path.write_text(f'# %% [markdown]\nr"""\n# 11 · Made up\n\n{text}\n"""\n\n# %%\n{code}\n', encoding="utf-8")
     return path
+
+
+ANSWERED = """
+from course_utils.predict import reconcile
+print("the machine")
+
+# %%
+guess = None  # dozens
+
+# %%
+reconcile("eggs", guess, 12, "dozens")
+
+# %%
+guess_of_shells = None  # shells
+
+# %%
+shells = 24
+
+# %%
+print("what it takes to", "find", shells)
+
+# %%
+reconcile("shells", guess_of_shells, shells, "shells")
+
+# %%
+print("in the open")
+"""
+
+
+@pytest.mark.usefixtures("not_kept")
+def test_an_answer_is_hidden_until_the_reader_opens_it(tmp_path: Path) -> None:
+    front = book.make_book(tmp_path / "book", [made_up(tmp_path, "**Predict.** How many?", ANSWERED)])
+    page = BeautifulSoup(lecture_page(front.parent, "11_made_up").read_text(encoding="utf-8"), "html.parser")
+    shown = {output.text.strip(): output for output in page.select(".cell_output")}
+    assert {said: is_closed(output) for said, output in shown.items()} == {
+        "the machine": False,
+        "eggs: 12 dozens": True,
+        "what it takes to find 24": True,
+        "shells: 24 shells": True,
+        "in the open": False,
+    }
+    assert [each.text for each in page.select("details p.collapsed")] == [
+        "Show code cell source",
+        "Show the answer",
+        "Show code cell content",
+        "Show code cell output",
+        "Show the answer",
+    ]
+    [run] = [code for code in page.select(".cell_input") if "what it takes to" in code.text]
+    assert not is_closed(run), "only the output of what's taught is hidden"
 
 
 @pytest.mark.usefixtures("not_kept")
