@@ -230,13 +230,14 @@ def _compare_tensors(got: Any, want: torch.Tensor, tolerance: float | None) -> D
         return None
     if want.dtype.itemsize == 1 and want.dtype.is_floating_point:  # PyTorch cannot compare float8
         return _compare_tensors(got.float(), want.float(), tolerance or 0.0)
-    if torch.equal(got, want):  # the usual case, in a single operation; NaN isn't equal to itself
-        return None
+    pair = (got, want)
     if want.is_complex():
-        pair = (torch.view_as_real(x.resolve_conj()) for x in (got, want))
-        same = _same_elements(*pair, tolerance).all(dim=-1)
-    else:
-        same = _same_elements(got, want, tolerance)
+        pair = (torch.view_as_real(got.resolve_conj()), torch.view_as_real(want.resolve_conj()))
+    if torch.equal(*pair):  # the usual case, in a single operation; NaN isn't equal to itself
+        return None
+    same = _same_elements(*pair, tolerance)
+    if want.is_complex():
+        same = same.all(dim=-1)
     if bool(same.all()):
         return None
     count = int((~same).sum())
