@@ -249,12 +249,17 @@ class Prover:
         return set(told)
 
     def shrunk(self, ran: Trial, pool: Pool) -> Given | None:
+        """The smallest input found that distinguishes a program from the reference, or None if none is found again."""
+
         def tells(case: Given) -> bool:
             wanted = next(iter(expected(self.spec, pool.promise, [case], pool.right)))
             return self.differs(ran, pool, [(case, wanted)]) is not None
 
         settings = hypothesis.settings(
-            max_examples=500, database=None, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
+            max_examples=max(500, 4 * pool.draws),
+            database=None,
+            deadline=None,
+            suppress_health_check=list(hypothesis.HealthCheck),
         )
         try:
             assert pool.promise.domain is not None

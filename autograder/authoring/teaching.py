@@ -231,11 +231,10 @@ def problems(kit: Kit, lectures: Sequence[Topic]) -> list[str]:
         if not QUESTIONS[0] <= (count := len(kit.questions.get(topic.name, ()))) <= QUESTIONS[1]:
             found.append(f"{topic.name} has {count} questions to discuss, not {QUESTIONS[0]} to {QUESTIONS[1]}")
         banks = {each.name: each.mistakes for each in topic.exercises}
-        if not (explained := kit.explained.get(topic.name, ())):
-            found.append(f"{topic.name} explains no mistake")
+        explained = kit.explained.get(topic.name, ())
         for each in topic.exercises:
-            if each.essential and each.name not in {said.exercise for said in explained}:
-                found.append(f"exercise {each.number} is essential, but none of its mistakes is explained")
+            if each.name not in {said.exercise for said in explained}:
+                found.append(f"none of the mistakes in exercise {each.number} is explained")
         for said in explained:
             if said.mistake not in banks.get(said.exercise, ()):
                 found.append(f"{topic.name}: {said.exercise} has no mistake {said.mistake!r}")

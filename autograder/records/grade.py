@@ -77,10 +77,10 @@ def grade_class(
     gradebook. ``progress`` gets the number graded in this run, the most there can be, and the latest result. Raises
     :class:`EngineError` or :class:`sandbox.SandboxError` if grading can't continue.
     """
-    lecture, rules = _ready(folder, lecture_name)
     if not unsafe:
-        for place in folder.places:
+        for place in folder.places(database or ""):
             sandbox.require_hidden(place)
+    lecture, rules = _ready(folder, lecture_name)
     with _alone(folder, lecture_name), worker.kept_box():
         remarks: list[str] = []
         if rules.best:

@@ -82,7 +82,7 @@ WEAK = {
             )
         ),
         r"mistake 'low > high → low >= high' passes with \d of 5 seeds, so the check has a hole\n"
-        r"  → add an edge to .*given\(",
+        r"  → add an edge to .*given\(0, 307, 307\)",  # the smallest
     ),
     "no contrast: everything raises": (
         lambda text: (
@@ -136,6 +136,15 @@ WEAK = {
     "too few right programs": (without_cell("right", "by sorting"), "only 2 right programs, expected 3"),
     "no domain": (replaced("    domain=st.builds(given, numbers, numbers, numbers),\n", ""), "has no domain"),
 }
+
+
+def test_a_hole_that_few_inputs_show_is_reported_with_its_smallest_input(tmp_path: Path) -> None:
+    """With more draws, the search for the smallest input goes on for longer."""
+    spec = read(tmp_path, replaced("st.integers(-9, 9)", "st.integers(0, 2_000)")(SOUND))
+    wrong = CELLS.solution.replace("if low > high:", "if low > high or x == 777:")
+    prover = proving.Prover(spec, 5_000, (), 0)
+    found = prover.shrunk(checks.trial(spec, exercise.Program("wrong", "one number", wrong)), prover.pools[0])
+    assert found is not None and found.args == (777, 0, 0)
 
 
 def test_a_wrong_program_that_no_visible_case_shows_may_say_why(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import explorers
 import pytest
 from bs4 import BeautifulSoup
 from hypothesis import given
@@ -121,6 +122,41 @@ def texts_apart(svg: str, where: str) -> None:
     for (one, *a), (other, *b) in itertools.combinations(boxes, 2):
         across, down = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
         assert across <= 1 or down <= 1, f"{one!r} and {other!r} overlap: {where}"
+
+
+# What is drawn behind depends on these choices alone: they decide what is drawn.
+AXES = {
+    "float_bits": {"format", "number"},
+    "loss_scaling": {"form"},
+    "memory_budget": {"card"},
+    "patterns": {"example", "pattern", "shapes", "sizes", "colors"},
+    "planner": {"task"},
+    "sharding": {"model", "card", "zoom"},
+    "training_time": {"card"},
+    "valley": {"ratio", "turn"},
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_axes_and_rows_stay_where_they_are(name: str) -> None:
+    def behind(frame: dict[str, Any]) -> str:
+        return str(frame["svg"]).partition('<g class="course-front">')[0].partition('<g class="course-back">')[2]
+
+    explorer, change = load(name, {}), set()
+    for moved, choices in explorers.reached(explorer).items():
+        for width in (WIDE, NARROW):
+            first = explorer.frame(choices, "", width)
+            control = next(each for each in first["controls"] if each["name"] == moved)
+            values = control["options"] or (
+                [not control["value"]] if control["kind"] == "switch" else [explorers.another(explorer, first, moved)]
+            )
+            if control["kind"] == "slider":
+                values = [values[0], values[len(values) // 2], values[-1]]
+            for value in values:
+                frame = explorer.frame({**first["state"], moved: value}, moved, width)
+                if frame["svg"] and behind(frame) != behind(first):
+                    change.add(moved)
+    assert change == AXES.get(name, set())
 
 
 MACHINES = {  # roof and bandwidth, and the four operations of lecture 05
@@ -277,4 +313,4 @@ def test_an_explorers_prediction_is_one_that_its_lecture_reconciles() -> None:
             assert re.search(rf"""\breconcile\(\s*"{re.escape(what)}",""", text), (
                 f"{lecture}: nothing reconciles {what!r}"
             )
-    assert found >= 4
+    assert found >= 5

@@ -147,6 +147,10 @@ def test_numbers_that_nobody_measured_are_not_called_measured() -> None:
     words = texts(plots.predicted_vs_measured([("x", 4e9, 6e9, "B")], against="published", title="Close"))
     assert {"predicted", "published", "published ÷\npredicted"} <= set(words)
     assert not any("measured" in text for text in words)
+    curve = {"a training step": [6.0, 8.0]}
+    for against in ("measured", "counted"):
+        fig = plots.curves([1, 2], curve, curve, xlabel="x", ylabel="FLOPs", against=against, title="Close")
+        assert [text.get_text() for text in fig.legends[0].get_texts()] == [against, "predicted"]
 
 
 def test_what_is_no_prediction_has_its_own_name_and_color() -> None:
