@@ -25,8 +25,6 @@ from autograder.authoring import build, checks
 from autograder.grading import source
 from autograder.records import gradebook
 
-# nbgrader warns of itself, in this process too.
-pytestmark = pytest.mark.filterwarnings("ignore")
 LECTURES = source.lectures(project.SOLUTIONS)
 FIRST = LECTURES[0]
 COMMANDS = {

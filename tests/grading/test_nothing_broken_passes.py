@@ -42,7 +42,7 @@ from autograder.records import grade, gradebook
 from autograder.records.folder import ClassFolder
 from course_utils.progress import FILE_VARIABLE
 
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.sandboxed, pytest.mark.xdist_group("broken")]
+pytestmark = [pytest.mark.sandboxed, pytest.mark.xdist_group("broken")]
 EXERCISES = LECTURE.exercises
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # nbgrader starts alembic
 
