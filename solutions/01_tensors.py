@@ -56,7 +56,7 @@ r"""
 `torch.empty` reserves memory and writes nothing to it, so the tensor contains whatever was there before. That's useful
 when you're about to fill it yourself, for instance with samples from a distribution that `randn` doesn't offer. A
 common choice for weights is the *truncated* normal distribution, whose tails are cut off so that no weight starts out
-huge. (The *standard deviation* of a distribution, `std`, says how far from the mean the numbers typically are. The
+huge. (The **standard deviation** of a distribution, `std`, says how far from the mean the numbers typically are. The
 `std` that you pass describes the distribution before its tails are cut off.)
 """
 
@@ -113,8 +113,8 @@ assert x.dtype.itemsize == 4  # bytes: a dtype knows its size, too
 
 # %% [markdown]
 r"""
-**Predict.** GPT-3 has 96 layers. Each contains a *feed-forward block*, which multiplies each token's vector by one
-matrix and then by another. One of the two is 49,152 × 12,288. How many bytes does that one matrix take in `float32`?
+**Predict.** GPT-3 has 96 layers. Each contains a **feed-forward block**, which multiplies each token's vector by one
+matrix, applies a nonlinear function to each of the resulting numbers, and multiplies by a second matrix. One of the two is 49,152 × 12,288. How many bytes does that one matrix take in `float32`?
 You can write `5e6` for five million.
 """
 
@@ -299,9 +299,9 @@ r"""
 
 Write `bytes_copied(x, device, dtype)`. It returns how many bytes of *new* memory `x.to(device, dtype)` fills: zero if
 `.to` returns `x` itself; otherwise enough for every element of `x`, since the copy stores each one separately even
-where `x` is a view that repeats a row. Work it out without making that copy or another tensor of its size, since
-`device` may be one that this machine doesn't have. Like `x.device`, the argument `device` includes the card's index
-(`cuda:0`). If `device` is `meta`, you may assume that `x` is on it already and that its dtype is `dtype`.
+where `x` is a view that repeats a row. Work it out without filling that memory, here or elsewhere, since `device` may
+be one that this machine doesn't have. Like `x.device`, the argument `device` includes the card's index (`cuda:0`). If
+`device` is `meta`, you may assume that `x` is on it already and that its dtype is `dtype`.
 """
 
 
@@ -547,9 +547,9 @@ r"""
 
 ## 4 · Elementwise operations
 
-You now know how much memory tensors take and what it costs to move them. What are they for? In this section and the
-next two, you'll write three parts of a Transformer, the usual kind of language model: a normalization, a mask, and a
-linear layer.
+You now know how much memory tensors take and what it costs to move them. What are they for? A **Transformer**
+is the usual kind of language model, a stack of layers that all have the same form. In this section and the next two,
+you'll write three of its parts: a normalization, a mask, and a linear layer.
 
 An **elementwise** operation acts on each element alone, or on the corresponding elements of two tensors of the same
 shape. Each operation below makes a new tensor.

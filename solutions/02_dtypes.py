@@ -151,7 +151,7 @@ layouts = {  # exponent bits, mantissa bits
 for name, (exponent_bits, mantissa_bits) in layouts.items():
     assert 1 + exponent_bits + mantissa_bits == 8 * getattr(torch, name).itemsize
 
-# %%
+# %% tags=["folded"]
 title = "Bits left of the line buy range, bits right of it buy precision"
 plots.show(
     plots.bit_layouts(layouts, title=title),
@@ -797,13 +797,14 @@ assert shares[torch.float16][8] > 0.999  # … but nearly none if multiplied by 
 assert shares[torch.float16][-1] < 0.5  # … and too large a factor makes them infinite
 assert min(shares[torch.bfloat16]) == 1
 
-# %%
+# %% tags=["folded"]
 figure = plots.curves(
     factors,
     {str(dtype).removeprefix("torch."): share for dtype, share in shares.items()},
     xlabel="factor by which the gradients are multiplied",
     ylabel="share that survives",
     shares=True,
+    against="computed",
     title="float16 needs the gradients scaled into its range; bfloat16 does not",
 )
 plots.show(

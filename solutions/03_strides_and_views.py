@@ -189,7 +189,7 @@ start = x.untyped_storage().data_ptr()  # the address where the storage begins
 for view in (row, column, flat, pairs, transpose):
     assert view.untyped_storage().data_ptr() == start
 
-# %%
+# %% tags=["folded"]
 plots.show(
     plots.storage_layout(row, title="A row: start at slot 4, stride 1"),
     alt="Row 1 is slots 4 to 7 of the storage: it begins at 4 and steps by 1.",

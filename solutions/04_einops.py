@@ -49,7 +49,7 @@ show_progress()
 r"""
 ## 1 · Which dimension is −2?
 
-You'll find this line in many models. It compares each *query* vector with each *key* vector (section 6 explains both)
+You may meet this line in a model's code. It compares each *query* vector with each *key* vector (section 6 explains both)
 by taking their dot product:
 
 ```python
@@ -755,9 +755,8 @@ implementation that writes its result as `b t h e` in the first place doesn't. Y
 
 ### Images: just more names (optional)
 
-A Vision Transformer (a *Transformer* is a model built from the attention of section 6) cuts an image into square
-*patches* and treats each as a token: a vector of all its pixels. To do this it splits and merges both the height and
-the width.
+A Vision Transformer cuts an image into square *patches* and treats each as a token: a vector of all its pixels. To do
+this it splits and merges both the height and the width.
 
 ### Exercise 4.4 · Patches, and back (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -1003,10 +1002,11 @@ r"""
 Write `attention(q, k, v, causal)` for any number of leading dimensions, which are the same for `q`, `k` and `v`. Scale
 the scores by $1/\sqrt{e}$, where $e$ is the length of a query. If `causal` is true, the `t` queries belong to the last
 `t` of the `s` key positions (t ≤ s), and each sees the keys up to and including the one at its own position. The scores
-may be large, including those that the mask hides. Every score (scaled or not) and every weight fits into the dtype, but
-the exponential of a score, such as `exp(100_000)`, may not (`softmax` can handle that). Anything you create, such as a
-mask, must be on the device of `q`: `device=q.device`. (The test uses the meta device to check this, so you don't need a
-GPU.) The result has the dtype of `q`, `k` and `v`, gradients flow back to all three, and you don't change them.
+may be large, including those that the mask hides. Every score (scaled or not) is a finite number above the dtype's
+smallest, `torch.finfo(q.dtype).min`, and every weight fits into the dtype, but the exponential of a score, such as
+`exp(100_000)`, may not (`softmax` can handle that). Anything you create, such as a mask, must be on the device of `q`:
+`device=q.device`. (The test uses the meta device to check this, so you don't need a GPU.) The result has the dtype of
+`q`, `k` and `v`, gradients flow back to all three, and you don't change them.
 """
 
 
@@ -1051,9 +1051,8 @@ last? Take 3 queries and 5 keys, and draw what each query may see; then compare 
 
 </details>
 
-**Why it matters.** You've written the operation that Transformers, the usual kind of language model, are built on, in a
-form simple enough to test a fast implementation against. A transposed mask and a mask aligned to the wrong corner both
-produce numbers that look fine.
+**Why it matters.** You've written the operation that Transformers are built on, in a form simple enough to test a fast
+implementation against. A transposed mask and a mask aligned to the wrong corner both produce numbers that look fine.
 
 ### Exercise 4.6 · Many heads &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 

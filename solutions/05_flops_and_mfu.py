@@ -7,10 +7,9 @@ r"""
 
 > **How fast could this be, and how fast is it?**
 
-So far we've mostly counted bytes. Now we count work: how much arithmetic a model needs, how much your machine can do in
-a second, and how much of that you actually get. You'll end up with two pictures of *your* machine: how fast it
-multiplies matrices of different sizes, and its *roofline*, which shows whether arithmetic or memory is the limit. Close
-other programs if you can.
+Now we count work: how much arithmetic a model needs, how much your machine can do in a second, and how much of that you
+get. You'll end up with two pictures of *your* machine: how fast it multiplies matrices, and its *roofline*, which shows
+whether arithmetic or memory is the limit. Close other programs if you can.
 """
 
 # %%
@@ -59,10 +58,9 @@ assert round(gpt3 / budget) == 33
 r"""
 ### The matrix multiplication
 
-Nearly all the work of a language model is matrix multiplication and, at ordinary context lengths (the number of tokens
-processed as one text), nearly all of that is in linear layers. A **linear layer** multiplies $B$ vectors of $D$ numbers
-(one vector per token) by a matrix of weights, which gives $B$ vectors of $K$ numbers: `[B, D] @ [D, K] → [B, K]`. Here
-it is with every operation counted:
+Unless its texts are very long, nearly all the work of a language model is in its linear layers. A **linear layer**
+multiplies $B$ vectors of $D$ numbers, one per token, by a matrix of weights: `[B, D] @ [D, K] → [B, K]`. Here it is
+with every operation counted:
 """
 
 
@@ -96,8 +94,8 @@ Hardware multiplies and adds in one step, a **fused multiply-add**.
 > **Trap: MACs.** Some counters report *multiply-accumulates* (MACs), each of which is two FLOPs, and call them FLOPs.
 > If two sources differ by exactly a factor of two, suspect this first.
 
-Here's a larger multiplication, whose sizes depend on your device. It takes 8.8 TFLOPs on a CUDA GPU with at least 12
-GB, 69 GFLOPs on any other GPU, or 2.1 GFLOPs on a CPU.
+Here's a larger multiplication: 8.8 TFLOPs on a CUDA GPU with at least 12 GB, 69 GFLOPs on any other GPU, or 2.1 GFLOPs
+on a CPU.
 """
 
 # %% tags=["item-51", "item-52"]
@@ -124,20 +122,13 @@ assert 2 * math.prod(sizes["CPU"]) == 2_147_483_648  # 2.1 GFLOPs
 
 # %% [markdown]
 r"""
-At its bfloat16 peak, an H100 would need 9 milliseconds for the largest of these three. You, at one operation per
-second, would need 279,000 years.
-
 What about *elementwise* operations? Adding two matrices takes one FLOP per element. By convention, so does a ReLU,
-which sets negative numbers to zero; a GELU, another elementwise function (section 5), takes about 20 (a generous
-estimate). A matrix multiplication takes $2D$ per element of its result, and $D$ is usually in the thousands. So people
-count only the matrix multiplications, as PyTorch's counter does.
+which sets negative numbers to zero; a GELU, another elementwise function, takes about 20. A matrix multiplication takes
+$2D$ per element of its result, and $D$ may be in the thousands. So, like PyTorch's counter, we count only the matrix
+multiplications.
 """
 
 # %% tags=["item-53"]
-year = 365.25 * 24 * 3600
-assert round(2 * math.prod(sizes["CUDA"]) / year, -3) == 279_000
-assert round(2 * math.prod(sizes["CUDA"]) / h100, 3) == 0.009
-
 m, n = B, K
 addition = m * n  # FLOPs of adding a bias, or of a ReLU
 assert linear_flops / addition == 2 * D
@@ -178,7 +169,7 @@ r"""
 <details><summary>Hint 1</summary>How many numbers does the product have, batch dimensions included? What does each of them cost?</details>
 <details><summary>Hint 2</summary><code>*batch, b, d = x_shape</code> unpacks a shape, and <code>torch.broadcast_shapes</code> returns the shape that two sets of batch dimensions broadcast to.</details>
 
-**Why it matters.** Nearly all of a model's FLOPs are in such products. You can count them before you run anything.
+**Why it matters.** You can count nearly all of a model's FLOPs before you run anything.
 
 ## 2 · Two FLOPs per parameter per token
 
@@ -187,8 +178,8 @@ linear layer costs
 
 $$\text{forward FLOPs} = 2 \cdot \text{tokens} \cdot \text{parameters},$$
 
-because each weight takes part in one multiplication and one addition for every token. If you stack layers, you add up
-both sides of this equation, so the rule holds for the whole stack.
+because each weight takes part in one multiplication and one addition for every token. The rule also holds for a stack
+of layers, because both sides add up.
 """
 
 # %% tags=["item-54"]
@@ -207,22 +198,21 @@ assert 2 * FACTS["GPT-3 parameters"].value == 350e9
 
 # %% [markdown]
 r"""
-This is the most useful rule in the course: from 175 billion parameters you get 350 GFLOPs per token without looking at
-the architecture. But it has two exceptions.
+So from GPT-3's 175 billion parameters you get 350 GFLOPs per token, without looking at the architecture. The rule has
+two exceptions.
 
 > **Trap: not every parameter multiplies.** Token embeddings are *looked up* in a table: a row is copied, and nothing is
 > computed. GPT-3's table has 0.6 billion parameters and costs no FLOPs. (The output layer, which computes a score for
 > each token of the vocabulary, *is* a multiplication, even if it uses the same table.)
 
-> **Trap: not every multiplication has parameters.** In attention (lecture 04), each of the $T$ tokens is compared with
-> all $T$, itself included. With vectors of $d$ numbers, the scores of one layer take $d$ multiplications and $d$
-> additions for each of the $T \times T$ pairs of tokens (over all heads together). The weighted sums of the values take
-> just as many. That's $4 T^2 d$ FLOPs without a single parameter, and it grows with the *square* of the context length
-> $T$.
+> **Trap: not every multiplication has parameters.** In attention (lecture 04), the scores of one layer take $d$
+> multiplications and $d$ additions for each of the $T \times T$ pairs of tokens, and the weighted sums of the values
+> take as many ($d$ is the length of the vectors, over all heads together). That's $4 T^2 d$ FLOPs without a single
+> parameter, and it grows with the *square* of the context length $T$.
 
-How does that compare with the cost of the weights? In a Transformer, the usual kind of language model (lecture 07), a
-layer of *width* $d$ (its vectors have $d$ numbers) has about $12 d^2$ weights: $4 d^2$ in attention and $8 d^2$ in the
-feed-forward block (two linear layers, from $d$ numbers to $4 d$ and back).
+How does that compare with the cost of the weights? A Transformer layer of *width* $d$ has about $12d^2$ weights: $4d^2$
+in attention and $8d^2$ in the feed-forward block (lecture 01), whose two matrices lead from $d$ numbers to $4d$ and
+back.
 """
 
 # %% tags=["error-17"]
@@ -254,16 +244,15 @@ r"""
 The scores and weighted sums of attention add $T / (6d)$ times the cost of the weights. For a width of 4,096 that isn't
 much at a context length of 2,048; at 24,576 it equals the cost of the weights, and at 131,072 it's 5.3 times as much.
 
-In causal attention, a token doesn't use the scores of later tokens. A program may skip them and save up to half of this
-work, so conventions differ. PyTorch's counter and the MFU of the PaLM paper (section 5) include all the scores; the
-paper on FlashAttention-2 (arXiv:2307.08691), a fast implementation of attention, counts only half. Say which convention
-you use.
+In causal attention, a program may skip the scores of later tokens and save up to half of this work, so conventions
+differ. PyTorch's counter and the MFU of the PaLM paper (section 5) include all the scores; the FlashAttention-2 paper
+(arXiv:2307.08691) counts only half. Say which convention you use.
 
 ### Watching layers run
 
-To count the FLOPs of a whole model, you have to know which layers run and what each of them receives. A *forward hook*
-is a function that you register on a module (an `nn.Module`: a layer, or a model made of layers). After each call of the
-module, PyTorch calls the hook with the module, a tuple of its inputs, and its output.
+To count the FLOPs of a whole model, you have to know which layers run and what they receive. A *forward hook* is a
+function that you register on a module (a layer, or a model made of layers). After each call of the module, PyTorch
+calls the hook with the module, a tuple of its inputs, and its output.
 """
 
 # %%
@@ -288,9 +277,8 @@ may be nested in other modules, at any depth. A layer that's used twice counts t
 Base each layer's count on the vectors that it *actually receives*: there may be any number of leading dimensions, or
 none, and they may differ from layer to layer. Ignore biases and everything that isn't an `nn.Linear`. Leave the model
 as you found it: keep its own hooks, leave none of yours, and don't change its parameters or any module's mode (training
-or evaluation). (A run may update *buffers*, tensors that a module keeps besides its parameters, such as a running mean.
-You don't have to restore those.) You may assume that `model(batch)` raises no error and that every layer is called as
-`layer(x)`.
+or evaluation). (A run may update other tensors of a module, such as a running mean. You don't have to restore those.)
+You may assume that `model(batch)` raises no error and that every layer is called as `layer(x)`.
 """
 
 
@@ -317,41 +305,19 @@ check("model_flops")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Register a hook on every linear layer, run the model once, remove the hooks. <code>model.modules()</code> walks through the whole tree, the model itself included, and yields each module once.</details>
+<details><summary>Hint 1</summary>Register a hook on every linear layer, run the model once, remove the hooks. <code>model.modules()</code> yields each module in the tree once, the model itself included.</details>
 <details><summary>Hint 2</summary>An input of shape [..., in_features] holds numel / in_features vectors. How many FLOPs does the layer take for each of them? The hook can append the count to a list.</details>
 
-**Why it matters.** You can now count the FLOPs of the linear layers in a model that somebody else wrote. PyTorch's own
-counter is called for each *operation*, so it also sees the multiplications in attention.
+**Why it matters.** You can now count the FLOPs of the linear layers in a model that somebody else wrote.
 
 ## 3 · Timing properly
 
-Speed is work divided by time, and it's easy to get the time wrong, not least because a GPU works asynchronously
-(lecture 01). A **kernel** is a program that runs on a GPU, such as a matrix multiplication. A call from Python only
-puts a kernel into a queue and returns. Only operations that need the results (`print`, `.item()`, an ordinary copy to
-the CPU) wait for the kernel to finish.
-"""
+It's easy to get times wrong, not least because a GPU works asynchronously (lecture 01). A **kernel** is a program that
+runs on a GPU, such as a matrix multiplication. A call from Python only puts a kernel into a queue. Only operations that
+need the results (`print`, `.item()`, an ordinary copy to the CPU) wait for it to finish.
 
-# %% [markdown]
-r"""
-```mermaid
-sequenceDiagram
-  accTitle: Python and a GPU
-  accDescr: Python queues a matrix multiplication and gets control back after microseconds while the GPU computes for milliseconds; only synchronize waits until it is done.
-  participant P as Python
-  participant G as GPU
-  P->>G: x @ w (queued)
-  G-->>P: returns after microseconds
-  Note over G: computes for milliseconds
-  P->>G: synchronize()
-  G-->>P: done
-```
-"""
-
-# %% [markdown]
-r"""
-So that you can see this without a GPU, here's a simulated one with a simulated clock. Queueing a call takes 10 µs, and
-running it takes 2 ms. The very first call takes one second longer, as it might on a real GPU, which first has to load
-kernels and allocate memory.
+Here's a simulated GPU with a clock of its own. Queueing a call takes 10 µs, and running it takes 2 ms. The very first
+call takes one second longer, because a real GPU, too, first has to load kernels and allocate memory.
 """
 
 
@@ -380,9 +346,8 @@ class SimulatedGPU:
 # %% [markdown]
 r"""
 If you read the clock, call `multiply` and read the clock again, you measure the 10 µs of queueing, and a multiplication
-seems 200 times as fast as it is. So you synchronize before the second reading. To be safe, you also measure many calls:
-with a fresh `SimulatedGPU`, you read the clock, call `multiply` 100 times, synchronize *once*, read the clock, and
-divide by 100.
+seems 200 times as fast as it is. So with a fresh `SimulatedGPU`, you read the clock, call `multiply` 100 times,
+*synchronize* (wait for the device), read the clock again, and divide by 100.
 
 **Predict.** What's the ratio of your result to the true 2 ms?
 """
@@ -410,12 +375,11 @@ assert math.isclose(gpu.clock() - start, 10e-6 + 2e-3)  # this is the one we wan
 
 # %% [markdown]
 r"""
-Python queues calls while the GPU computes, so it's enough to wait once. But the first call, with its extra second,
-doesn't belong in the average.
+The first call, with its extra second, doesn't belong in the average.
 
-This gives us the recipe. **Warm-up** means running the operation a few times before you time it. *Synchronize* (wait
-for the device) before you read the clock: at the start, so that work queued earlier doesn't count, and at the end, so
-that yours is finished. Then *repeat* the measurement. Now for real, on your device:
+**Warm-up** means running the operation a few times before you time it. Then synchronize before you read the clock: at
+the start, so that work queued earlier doesn't count, and at the end, so that yours is finished. And repeat the
+measurement. Now for real, on your device:
 """
 
 # %% tags=["timed"]
@@ -476,17 +440,15 @@ plots.show(fig, alt=f"{finding}; each call is a dot, with lines at mean, median 
 
 # %% [markdown]
 r"""
-Disturbances (the operating system, other programs, a processor that lowers its clock rate) can only make a call slower.
-Which number should you report? Usually the median, together with the spread:
+Disturbances can only make a call slower. Report the median, together with the spread:
 
 - The **median** is the sample in the middle: half of the samples are faster. One bad sample hardly changes it, but can
   shift the *mean* a lot.
-- The *fastest* is the best estimate of what the machine *can* do, because it was disturbed least.
-- The *spread* tells you whether to believe either. If it's large, find out why and measure again.
+- The *fastest* was disturbed least, so it shows best what the machine *can* do.
+- The *spread* tells you whether to believe either. If it's large, measure again.
 
 On a CPU the work is divided among threads, one per core, and it's done when the *last* of them is done. If another
-program occupies one core, all the other threads wait for the one on that core. So leave one core free, as this notebook
-does from here on.
+program occupies one core, all the other threads wait. So leave one core free, as this notebook does from here on.
 """
 
 # %% tags=["timed"]
@@ -511,9 +473,8 @@ r"""
 ### Memory for the output (optional)
 
 Do your timings include memory allocation? `x + 1` needs new memory for its output; `torch.add(x, 1, out=y)` writes into
-memory that `y` already has. On a CPU, new memory comes from the operating system in *pages* (blocks of a few
-kilobytes), and the system has to find and clear each page before you can write to it. On a GPU, PyTorch keeps the
-memory of deleted tensors and reuses it.
+memory that `y` already has. On a CPU, the operating system has to find and clear new memory before you can write to it.
+On a GPU, PyTorch reuses the memory of deleted tensors.
 
 **Predict.** `x` takes 64 MB. What's the ratio of the time of `x + 1` to the time of the version with `out=`?
 """
@@ -578,7 +539,7 @@ r"""
 <details><summary>Hint 1</summary>Each sample needs two readings of the clock. What must the device have finished at each of them?</details>
 <details><summary>Hint 2</summary>What's the median of an even number of samples? Look in Python's <code>statistics</code> module, which the first cell imports.</details>
 
-**Why it matters.** On a GPU, if you forget to `synchronize`, your code can seem a hundred times as fast as it is.
+**Why it matters.** On a GPU, code that doesn't `synchronize` can seem a hundred times as fast as it is.
 """
 
 
@@ -602,19 +563,17 @@ assert linear_seconds > 0
 
 # %% [markdown]
 r"""
-`course_utils.timing.benchmark` also times several calls together if one alone is too short for the clock to measure,
-and on CUDA it uses *events*, with which the GPU itself records the time. In your own projects, use
-`torch.utils.benchmark.Timer` (one CPU thread by default) or `triton.testing.do_bench`.
+In your own projects, use `torch.utils.benchmark.Timer` (one CPU thread by default) or `triton.testing.do_bench`.
 
 ## 4 · What the hardware promises
 
-How fast should your device have multiplied? The manufacturer's data sheet gives a peak, which isn't measured but
-calculated: the number of arithmetic units × the operations that each does per clock cycle × the cycles per second.
+How fast should your device have multiplied? The peak on a data sheet is calculated, not measured: arithmetic units ×
+operations of each per clock cycle × cycles per second.
 
-An A100 has 108 *multiprocessors*. Each of them has 64 *CUDA cores* (the small cores of lecture 01), and a CUDA core
-does one fused multiply-add on 32-bit numbers per cycle. **Tensor cores** are units that do nothing but multiply small
-matrices. Together, the tensor cores of one multiprocessor do 1,024 fused multiply-adds on 16-bit numbers per cycle. The
-clock runs at 1.41 GHz. (All of this is in NVIDIA's A100 white paper.)
+According to NVIDIA's white paper, an A100 has 108 *multiprocessors* and a clock rate of 1.41 GHz. Each multiprocessor
+has 64 *CUDA cores* (the small cores of lecture 01), which do one fused multiply-add on 32-bit numbers per cycle.
+**Tensor cores** are units that do nothing but multiply small matrices; those of one multiprocessor do 1,024 fused
+multiply-adds on 16-bit numbers per cycle.
 """
 
 # %% tags=["item-48"]
@@ -630,13 +589,12 @@ assert a100.peak[torch.bfloat16] / a100.peak[torch.float32] == 16
 
 # %% [markdown]
 r"""
-Both peaks are on the A100's data sheet, and one is sixteen times the other. You'll divide your speed by a peak, and
-there are three ways to pick the wrong one.
+Both peaks are on the data sheet, and one is sixteen times the other. There are three ways to pick the wrong one.
 
 *The wrong dtype.* A card has one peak for each dtype, as the next table shows. (A dash means that the data sheet lists
-none. The column `tf32` is for float32 tensors: their elements are rounded to 10 bits of mantissa so that they can be
-multiplied on the tensor cores. PyTorch does that in convolutions by default, but in matrix multiplications only if you
-ask for it, for instance with `torch.set_float32_matmul_precision("high")`.)
+none. For `tf32`, float32 numbers are rounded to 10 bits of mantissa, so that the tensor cores can multiply them. In
+matrix multiplications, PyTorch does that only if you ask for it, for instance with
+`torch.set_float32_matmul_precision("high")`.)
 """
 
 # %% tags=["item-56", "item-90", "error-37"]
@@ -665,26 +623,18 @@ blackwell = {
     for name in ("B200", "GB200")
 }
 assert blackwell == {"B200": [75e12, 2_250e12], "GB200": [80e12, 2_500e12]}
-assert math.isclose(900 / 2_500, 0.36) and math.isclose(900 / 2_250, 0.40)
 assert [hardware.ACCELERATORS[name].power for name in blackwell] == [1_000, 1_200]  # W
 
 # %% [markdown]
 r"""
-*The wrong card.* The name H100 isn't enough. In bfloat16, the peak of the H100 PCIe is 24% below that of the H100 SXM:
-the PCIe card has fewer multiprocessors (114 instead of 132) and, because of its lower power limit, a lower clock rate.
-A B200 in a DGX server has a peak of 75 TFLOP/s in float32 and 2,250 in bfloat16. The same kind of chip in a GB200 may
-draw more power, and its peaks are 80 and 2,500.
+*The wrong card.* In bfloat16, the peak of the H100 PCIe is 24% below that of the H100 SXM: it has fewer multiprocessors
+(114 instead of 132) and a lower clock rate. A B200 in a DGX server has a peak of 75 TFLOP/s in float32 and 2,250 in
+bfloat16. The same chip in a GB200 may draw more power, and its peaks are 80 and 2,500.
 
-**Find the mistake.** "Each B200 of our DGX does 900 TFLOP/s in bfloat16. A B200's peak is 2,500, so the MFU is 36%."
-<details><summary>Answer</summary>
-2,500 is the peak of a GB200's chip. The peak of a B200 in a DGX is 2,250, so the MFU is 900 / 2,250 = 40%.
-</details>
-
-*The wrong matrices.* For the H100 SXM in bfloat16, NVIDIA prints 1,979 TFLOP/s, with a footnote: *with sparsity*.
-That's the speed for weights that are half zeros, in a regular pattern. **2:4 sparsity** means that in every group of
-four neighbors in a row of weights, at least two are zero. The tensor cores leave out half of the multiplications, but
-the data sheet counts all of them. For *dense* matrices, such as yours, the peak is half of the printed number, about
-989. The float32 peak, 67 TFLOP/s, has no such footnote, so don't halve it. (The code of CS336's lecture
+*The wrong matrices.* For the H100 SXM in bfloat16, NVIDIA prints 1,979 TFLOP/s, with a footnote: *with sparsity*. **2:4
+sparsity** means that in every group of four neighbors in a row of weights, at least two are zero. The tensor cores
+leave out half of the multiplications, but the data sheet counts all of them. For *dense* matrices, the peak is half of
+that, about 989. The float32 peak, 67 TFLOP/s, has no such footnote. (The code of CS336's lecture
 ([2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py)) has 67.5, which isn't on the
 data sheet.)
 """
@@ -700,13 +650,13 @@ assert h100_sxm.peak[torch.float32] == 67e12 != 67.5e12
 r"""
 ### Your own machine
 
-What's the peak of *your* device? If the course's table doesn't have it, the honest answer is *unknown*. Then measure
-the fastest multiplication that the device manages, and call its speed a *measured ceiling*.
+If the course's table doesn't have *your* device, its peak is *unknown*. Then measure the fastest multiplication that it
+manages, and call its speed a *measured ceiling*.
 
-> **Trap: made-up peaks.** Andrej Karpathy's training program nanoGPT calculates MFU with the peak of an A100, whatever
-> card it runs on (`estimate_mfu` in its [`model.py`](https://github.com/karpathy/nanoGPT/blob/master/model.py)). The
-> code of CS336's lecture ([2026](https://github.com/stanford-cs336/lectures/blob/main/lecture_02.py)) returns 1 FLOP/s
-> as the peak of a CPU, so a CPU gets an "MFU" in the billions.
+> **Trap: made-up peaks.** [nanoGPT](https://github.com/karpathy/nanoGPT/blob/master/model.py) calculates MFU with the
+> peak of an A100, whatever card it runs on. The code of CS336's lecture
+> ([2026](https://github.com/stanford-cs336/lectures/blob/main/lecture_02.py)) returns 1 FLOP/s as the peak of a CPU, so
+> a CPU gets an "MFU" in the billions.
 """
 
 # %% tags=["error-14", "error-35", "timed"]
@@ -727,17 +677,16 @@ assert ceilings[torch.float32] / 1 > 1e9  # the "MFU" with a peak of 1
 r"""
 ## 5 · MFU: how much of it you get
 
-Lecture 00 defined MFU as a fraction of the peak. Here's the formula (Chowdhery and others, 2022, in the PaLM paper):
+Here's lecture 00's MFU as a formula (Chowdhery and others, 2022, in the PaLM paper):
 
 $$\text{MFU} = \frac{\text{model FLOPs} \,/\, \text{seconds}}{\text{peak FLOP/s: dense, for the dtype in use, over all devices}} .$$
 
-*Model* FLOPs are those that the mathematics of the model requires. If your program does extra work (in lecture 11, for
-instance, it computes activations twice to save memory), the MFU goes down, as it should. (If you count that work, too,
-you get *hardware* FLOPs utilization, HFU.)
+*Model* FLOPs are those that the mathematics of the model requires. If your program does extra work, such as computing
+activations twice (lecture 11), the MFU goes down, as it should. (If you count that work, too, you get *hardware* FLOPs
+utilization, HFU.)
 
-> **Trap: the MFU of one operation.** MFU refers to a whole training step, but people often use the term for a single
-> matrix multiplication, too. In practice, the utilization of the model's largest multiplications is an upper bound on
-> the real MFU.
+> **Trap: the MFU of one operation.** MFU refers to a whole training step. In practice, the utilization of the model's
+> largest multiplications is only an upper bound on it.
 
 What's a good value? Here are two published runs:
 """
@@ -760,10 +709,6 @@ llama = [rate / h100_sxm.peak[torch.bfloat16] for rate in rates]
 print(f"Llama 3.1 405B: 380 to 430 TFLOP/s per H100, MFU {llama[0]:.0%} to {llama[1]:.0%}")
 assert [round(share, 2) for share in llama] == [0.38, 0.43]
 
-# Of lecture 00's runs on A100s and H100s, these have the lowest and the highest MFU.
-extremes = ("Llama 3.1 405B MFU, long context", "Megatron 1T MFU")
-assert [round(FACTS[name].value, 2) for name in extremes] == [0.38, 0.56]
-
 fastest = [FACTS[f"{card} SXM fastest matmul"].value for card in ("A100", "H100")]
 assert round(fastest[0] / a100.peak[torch.bfloat16], 2) == 0.87
 assert round(fastest[1] / h100_sxm.peak[torch.bfloat16], 2) == 0.80
@@ -771,9 +716,8 @@ assert round(fastest[1] / h100_sxm.peak[torch.bfloat16], 2) == 0.80
 # %% [markdown]
 r"""
 MosaicML's 46% and Llama 3.1 405B's 38 to 43% roughly agree with lecture 00's rule of thumb: *an MFU of 0.4 to 0.5 is
-good*. If yours is below 0.2, find out why. Even a multiplication on its own doesn't reach 1. Stas Bekman's
-*mamf-finder* (github.com/stas00/ml-engineering) tries many shapes; the fastest reaches 271.2 TFLOP/s on an A100 (87%)
-and 794.5 on an H100 (80%).
+good*. Even a multiplication on its own doesn't reach 1. Stas Bekman's *mamf-finder* (github.com/stas00/ml-engineering)
+tries many shapes; the fastest reaches 271.2 TFLOP/s on an A100 (87%) and 794.5 on an H100 (80%).
 
 ### Exercise 5.4 · Utilization from a data sheet &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
@@ -809,10 +753,10 @@ r"""
 <details><summary>Hint 1</summary>Which rate of the sheet holds for matrices in this dtype, if any? And for dense ones?</details>
 <details><summary>Hint 2</summary>MFU compares two rates, both in FLOP/s. Which of them do you know from the measurement, and which from the sheet?</details>
 
-**Why it matters.** You can get this one-line formula wrong in several ways: with the sparse rate, the rate of another
-dtype or card, or a made-up default.
+**Why it matters.** It's easy to get this one line wrong: with the sparse rate, the rate of another dtype or card, or a
+made-up default.
 
-Let's apply it to the linear layer of section 1. If your device's peak is unknown, we use the measured ceiling.
+Let's apply it to the multiplication of section 1, relative to the measured ceiling if the peak is unknown.
 """
 
 
@@ -835,7 +779,7 @@ record(f"float32, share {of_what}", 100 * share, "%")
 
 # %% [markdown]
 r"""
-Next, the same in bfloat16. (On CPUs without instructions for bfloat16, the cell uses a sixteenth of the rows.)
+Next, the same in bfloat16:
 """
 
 # %% tags=["item-59", "timed"]
@@ -858,11 +802,10 @@ if peaks[torch.bfloat16]:
 
 # %% [markdown]
 r"""
-On a GPU, bfloat16 is faster, but its *utilization* is often lower, because the peak rises by a larger factor than the
-speed. Time is what you pay for; utilization tells you how much you could still gain.
+On a GPU, bfloat16 is faster, but its *utilization* may be lower, because the peak rises by a larger factor than the
+speed. You pay for time; utilization tells you how much you could still gain.
 
-Next, we measure the forward pass of a whole model with your `model_flops` and your `benchmark`. First we free the large
-tensors' memory:
+Next, we measure the forward pass of a whole model with your `model_flops` and your `benchmark`.
 """
 
 # %%
@@ -890,7 +833,7 @@ assert work == 2 * vectors * (4 + 4 + 1) * width**2
 # %% [markdown]
 r"""
 The two LayerNorms, which normalize each vector, and the GELU, a smooth relative of the ReLU, account for almost none of
-the FLOPs (lecture 07 explains both operations). How much of the time does the GELU take?
+the FLOPs (lecture 07 explains both). How much of the time does the GELU take?
 """
 
 # %% tags=["timed"]
@@ -907,13 +850,13 @@ assert math.isclose(hidden.numel() / work, 2 / (9 * width)) and gelu_work < 0.01
 
 # %% [markdown]
 r"""
-On an otherwise idle machine, the GELU's share of the time is larger than its share of the work; section 6 explains why.
-But first: how large must a multiplication be to be efficient?
+On an idle machine, the GELU's share of the time is larger than its share of the work; section 6 explains why. But
+first: how large must a multiplication be to be efficient?
 
 ### From tiny to large
 
 The next cell multiplies two $n \times n$ matrices in both dtypes, and doubles $n$ each time: from 32 to 2,048 on a CPU,
-from 256 to 16,384 on a GPU. If a multiplication beats the measured ceiling of section 4, we raise the ceiling.
+from 256 to 16,384 on a GPU. A multiplication that beats the measured ceiling raises it.
 
 **Predict.** Which $n$ is the first to reach half of the peak (or ceiling) in float32?
 """
@@ -995,17 +938,15 @@ plots.show(
 # %% [markdown]
 r"""
 Small multiplications leave most of the machine idle: each takes a few microseconds to start, and there isn't enough
-work for all cores. A model of many small layers has a low MFU for this reason alone.
+work for all cores.
 
-Why do large ones stay below 100%? (On a CPU whose peak isn't known, the best one is at 100% by definition, and larger
-ones may fall behind because other programs interrupt them.) One reason is *power*: the peak assumes a certain clock
-rate, and a chip at its power limit lowers its clock rate. On a GPU, the next cell shows this: it multiplies a random
-matrix by another one and then by a matrix of zeros. With zeros, fewer bits flip, and the chip needs less power. The gap
-between the two results is what the power limit costs you; the gap between the result with zeros and 100% has other
-causes, such as the kernel's own overhead.
+Why do large ones stay below 100% of a known peak? One reason is *power*: the peak assumes a certain clock rate, and a
+chip at its power limit lowers its clock rate. On a GPU, the next cell shows this: it multiplies a random matrix by
+another one and then by zeros. With zeros, fewer bits flip, and the chip needs less power. The gap between the two is
+the cost of the power limit; the rest has other causes, such as the kernel's overhead.
 
-> **Trap: benchmarks with zeros.** For the same reason, fill your matrices with random numbers when you time a
-> multiplication. (Horace He, "Strangely, Matrix Multiplications on GPUs Run Faster When Given *Predictable* Data")
+> **Trap: benchmarks with zeros.** So fill your matrices with random numbers when you time a multiplication. (Horace He,
+> "Strangely, Matrix Multiplications on GPUs Run Faster When Given *Predictable* Data")
 """
 
 # %% tags=["timed", "folded"]
@@ -1034,15 +975,14 @@ r"""
 ## 6 · The roofline
 
 A processor does two things: it computes, and it moves data between memory and its arithmetic units. The two overlap, so
-the *slower one determines the time*. Which one that is depends on what you compute. The **arithmetic intensity** of an
-operation is its number of FLOPs per byte moved.
+the *slower one determines the time*. The **arithmetic intensity** of an operation is its number of FLOPs per byte
+moved.
 
 $$\text{intensity} = \frac{\text{FLOPs}}{\text{bytes moved}} \qquad\qquad \text{FLOP/s} \le \min(\text{peak},\; \text{intensity} \cdot \text{bandwidth})$$
 
-Multiply the bytes that memory moves per second (its *bandwidth*) by the FLOPs per byte, and you get the FLOP/s that
-memory allows. The arithmetic units allow at most the peak. The smaller of the two is the limit. The **roofline** of a
-machine is this limit, min(peak, intensity · bandwidth), plotted against the intensity (Williams, Waterman and
-Patterson, 2009). Here's an H100's, in float32:
+The bytes that memory moves per second (its *bandwidth*), times the FLOPs per byte, are the FLOP/s that memory allows;
+the arithmetic units allow the peak. The **roofline** of a machine is the smaller of the two, plotted against the
+intensity (Williams, Waterman and Patterson, 2009). Here's an H100's, in float32:
 """
 
 # %% tags=["folded"]
@@ -1083,8 +1023,7 @@ assert round(attainable / h100_sxm.peak[torch.float32], 4) == 0.0042
 
 # %% [markdown]
 r"""
-The best possible addition runs at 279 GFLOP/s, 0.4% of the peak, and *nothing is wrong with it*: no program that adds
-numbers from memory could be faster.
+The best possible addition runs at 279 GFLOP/s, 0.4% of the peak, and *nothing is wrong with it*.
 
 A multiplication `[B, D] @ [D, K]` has to move each matrix at least once: read `x` and `w`, write `y`. Once fetched,
 each number can be used many times: an element of `x` in $K$ products, an element of `w` in $B$.
@@ -1125,8 +1064,7 @@ r"""
 **Why it matters.** If an operation waits for memory, neither a higher peak nor fewer FLOPs will help.
 
 With 2-byte numbers, the formula gives $n/3$ for two $n \times n$ matrices: multiplications get *more efficient* as they
-get larger. For a batch of $B$ tokens and a large weight matrix, the intensity is nearly $B$ itself, as long as $B$ is
-small compared with $D$ and $K$:
+get larger. For a batch of $B$ tokens, far fewer than $D$ and $K$, the intensity is nearly $B$ itself:
 """
 
 # %% tags=["item-95", "item-96"]
@@ -1147,14 +1085,14 @@ assert bound(arithmetic_intensity(4_096, width, hidden_width, 2), *h100_roof) ==
 
 # %% [markdown]
 r"""
-In training, thousands of tokens pass through each layer together, and arithmetic is the limit. When a model *generates*
-text, it produces one token at a time, at 1 FLOP per byte: about a three-hundredth of the ridge point. The GPU then
-spends its time fetching weights, which is why servers combine many users' requests into one batch.
+In training, thousands of tokens pass through each layer together, and arithmetic is the limit. A model that *generates*
+text produces one token at a time, at 1 FLOP per byte, about a three-hundredth of the ridge point, and spends its time
+fetching weights. That's why servers combine many users' requests into a batch.
 
 ### From ReLU to matrix multiplication
 
-Here are five operations on bfloat16 numbers (2 bytes each), in order of intensity. Each input is read from memory once,
-and each result is written once. Vectors have $n$ numbers, matrices $n \times n$, and $n$ is large.
+Here are five operations on bfloat16 numbers, in order of intensity. Each input is read once, and each result is written
+once. Vectors have $n$ numbers, matrices $n \times n$, and $n$ is large.
 
 | operation | FLOPs | bytes read | bytes written | FLOP per byte |
 |:--|:--|:--|:--|:--|
@@ -1164,8 +1102,8 @@ and each result is written once. Vectors have $n$ numbers, matrices $n \times n$
 | GELU of a vector | about $20n$ | $2n$ | $2n$ | about 5 |
 | matrix × matrix | $2n^3$ | $4n^2$ | $2n^2$ | $n/3$ |
 
-Tensor cores are no help with the first four operations, so we use the float32 peak of an H100's CUDA cores, 67 TFLOP/s;
-with that peak, the ridge point is at 20 FLOP per byte.
+Tensor cores are no help with the first four, so for these we use the float32 peak of an H100's CUDA cores, with its
+ridge point at 20 FLOP per byte.
 
 **Predict.** According to an H100's roofline, what's the ratio of the time of a GELU to the time of a ReLU, both of the
 same large vector?
@@ -1204,17 +1142,16 @@ assert intensity_of[f"matmul, n = {matrix:,}"] == matrix / 3
 
 # %% [markdown]
 r"""
-A ReLU takes a twentieth of the FLOPs of a GELU. Fewer FLOPs save time only to the right of the ridge point. To the left
-of it you have to move fewer bytes, for instance by computing neighboring operations in one kernel (lecture 11).
+Fewer FLOPs save time only to the right of the ridge point. To the left of it you have to move fewer bytes, for instance
+by computing neighboring operations in one kernel (lecture 11).
 
 ### Find the mistake: a bound called MFU (optional)
 
 The roofline says how fast an operation *could* be. CS336's lecture
 ([2026](https://github.com/stanford-cs336/lectures/blob/main/lecture_02.py)) turns this into a formula for the MFU
 itself: the smaller of 1 and intensity / ridge point. By that formula, every multiplication to the right of the ridge
-point has an MFU of 1. But even mamf-finder's best on an H100 reached only 0.80 (section 5). An MFU has to be measured;
-the formula gives only an upper bound, and for a program of several operations not even a good one. Here's that formula
-as a function (the code is ours):
+point has an MFU of 1. But even mamf-finder's best on an H100 reached only 0.80 (section 5). The formula gives only an
+upper bound, and for a program of several operations not even a good one. Here it is as a function (the code is ours):
 """
 
 
@@ -1278,10 +1215,9 @@ assert mfu_limit([widening], *h100_roof) == 1 > fastest[1] / h100_sxm.peak[torch
 r"""
 ### Four memory-bound operations on your machine (optional)
 
-Is a ReLU no faster than a GELU on your machine as well? If both are memory-bound, the FLOP/s of each equal its
-intensity times the bandwidth. So the *ratio* of their FLOP/s is the ratio of their intensities, 20, whatever the
-bandwidth is. In the same way, we expect the dot product to reach 2 times the FLOP/s of the ReLU, and the matrix-vector
-product 4 times. These ratios hold for any dtype; on a CPU we use float32.
+Is a ReLU no faster than a GELU on your machine as well? If both are memory-bound, the *ratio* of their FLOP/s is the
+ratio of their intensities, 20, whatever the bandwidth is. In the same way, we expect the dot product to reach 2 times
+the FLOP/s of the ReLU, and the matrix-vector product 4 times.
 """
 
 # %% tags=["timed"]
@@ -1321,21 +1257,19 @@ del v, u, result, square
 r"""
 The dot product and the matrix-vector product may do better than predicted: they hardly write anything, and on a CPU a
 byte written can cost more than a byte read. If the GELU takes about as long as the ReLU, it's memory-bound here, too.
-On a CPU the GELU may take longer: if the CPU's peak for such operations is low relative to its bandwidth, its ridge
-point for them is below the GELU's intensity, and the GELU is compute-bound. Even then, expect it to take far less than
-20 times as long.
+On a CPU it may be compute-bound and take longer, but far less than 20 times as long.
 
 *Try it yourself:* reduce `n` to $2^{16}$ and `matrix` to 256, so that everything fits into a cache. Which ratios
 change, and why?
 
 ## 7 · Your machine's roofline
 
-We'll test the roofline with four operations: an addition, a matrix-vector product, a small matrix multiplication, and a
-large one. Your functions predict their speeds from the machine's peak (or ceiling) and bandwidth.
+We'll test the roofline with an addition, a matrix-vector product, a small matrix multiplication, and a large one. Your
+functions predict their speeds from the machine's peak (or ceiling) and bandwidth.
 
 **Predict.** By what factor do the FLOP/s of the large multiplication exceed those of the addition? (In bfloat16 on a
-GPU, in float32 on a CPU. Section 4 printed the peak or ceiling. For the bandwidth, assume 20 GB/s on a CPU, a typical
-value for two cores, or 3,350 GB/s on an H100; for another GPU, use its data sheet.)
+GPU, in float32 on a CPU. Section 4 printed the peak or ceiling. For the bandwidth, assume 20 GB/s on a CPU or 3,350
+GB/s on an H100; for another GPU, use its data sheet.)
 """
 
 # %%
@@ -1368,8 +1302,7 @@ assert list(intensities.values()) == sorted(intensities.values())
 
 # %% [markdown]
 r"""
-Now we measure. For each operation we take the fastest of several runs, because a roofline is about what a machine *can*
-do (section 3).
+Now we measure. We take the fastest of several runs, because a roofline is about what a machine *can* do.
 """
 
 # %% tags=["timed"]
@@ -1424,18 +1357,17 @@ assert math.isclose(
 
 # %% [markdown]
 r"""
-The addition and the matrix-vector product should be near the slope: they're limited by memory and reach a small share
-of the peak. (They may even be slightly *above* the slope, because we measured the bandwidth with a copy: more of the
-bytes that it moves are writes, and writing can cost more than reading.) The large multiplication should be close to the
-flat roof. The small one may be far *below* the roofline, because starting it takes longer than the work, or above the
-slope, because 64 × 64 numbers stay in the cache. The roofline model ignores both effects.
+The addition and the matrix-vector product should be near the slope. (They may be slightly *above* it: we measured the
+bandwidth with a copy, more of whose bytes are writes, and writing can cost more than reading.) The large multiplication
+should be close to the flat roof. The small one may be far *below* the roofline, because starting it takes longer than
+the work, or above the slope, because 64 × 64 numbers stay in the cache.
 
 So *how fast could it be?* As fast as the roofline allows at the operation's intensity. *How fast is it?* That's the
 filled marker.
 
-In the explorer below, you can move a product `[m, k] @ [k, n]` under the roof of your machine or of any card. Think of
-$m$ as the number of tokens processed together and of $k$ and $n$ as the sides of a weight matrix. How large must $m$ be
-for the product to be compute-bound here, and on an H100? And why is no $m$ large enough on the H100 if $k = 16$?
+In the explorer below, move a product `[m, k] @ [k, n]` under the roof of your machine or of any card: $m$ tokens, and a
+weight matrix of $k \times n$. How large must $m$ be for the product to be compute-bound here, and on an H100? And why
+is no $m$ large enough on the H100 if $k = 16$?
 """
 
 # %% tags=["timed"]
@@ -1452,14 +1384,12 @@ r"""
 ## 8 · Sparse weights (optional)
 
 An H100's peak is twice as high for weights with 2:4 sparsity (section 4), and such weights take less memory, too: of
-each group of four, the hardware stores only two values and, for each of them, two bits for its position. The tensor
-cores use the positions to pick the two inputs that belong to these values.
+each group of four, the hardware stores only two values and, for each of them, two bits for its position.
 
-But where do you get such weights? Not easily in training: each step changes all weights, so zeros don't stay zeros, and
-the backward pass multiplies by the *transposed* weights, whose groups of four run along the other dimension. So you
-make them afterward, for *inference*, the use of a trained model (lecture 13): train a dense model, set half of its
-weights to zero (this is called *pruning*), and train a little more, with those zeros held fixed, to repair the damage
-(Mishra and others, 2021, arXiv:2104.08378).
+But where do you get such weights? In training, each step changes all weights, so zeros don't stay zeros. So you make
+them afterward, for *inference*, the use of a trained model (lecture 13): train a dense model, set half of its weights
+to zero (this is called *pruning*), and train a little more, with those zeros held fixed, to repair the damage (Mishra
+and others, 2021, arXiv:2104.08378).
 
 ### Exercise 5.7 · Prune to 2:4 (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -1524,16 +1454,15 @@ r"""
 ## Takeaways
 
 **Mechanics.** `[B, D] @ [D, K]` takes 2·B·D·K FLOPs. A forward pass takes 2 × tokens × parameters, plus $4T^2d$ per
-layer and sequence for attention. To measure time, use warm-up, synchronization, repetition and random data; report the
-median and the spread. MFU is model FLOPs per second divided by the *dense* peak of the *dtype in use*. The roofline is
-min(peak, intensity × bandwidth).
+layer for attention. To measure time, warm up, synchronize, repeat, and use random data. MFU is model FLOPs per second
+divided by the *dense* peak of the *dtype in use*. The roofline is min(peak, intensity × bandwidth).
 
-**Mindset.** Predict first: FLOPs, bytes, the limit, the seconds. Then measure. If the two differ by a factor of two,
-look for MACs or sparsity; if by a hundred or more, for a missing synchronization.
+**Mindset.** Predict FLOPs, bytes, the limit and the seconds, then measure. If the two differ by a factor of two, look
+for MACs or sparsity; if by a hundred or more, for a missing synchronization.
 
-**Intuitions.** On an A100 or H100 the best multiplications get 80 to 87% of the peak, and the training runs in lecture
-00's table get 38 to 56%. On a GPU, elementwise operations are memory-bound: a ReLU is no faster than a GELU. Generating
-one token at a time is memory-bound, too; processing thousands at once is compute-bound.
+**Intuitions.** On an A100 or H100 the best multiplications get 80 to 87% of the peak. On a GPU, elementwise operations
+are memory-bound: a ReLU is no faster than a GELU. Generating one token at a time is memory-bound, too; processing
+thousands at once is compute-bound.
 
 Next: [06 · Gradients and 6N](../06_gradients_and_6n/06_gradients_and_6n.ipynb). The forward pass costs 2 × tokens ×
 parameters. What does the backward pass cost?

@@ -300,6 +300,7 @@ figure = plots.curves(
     errors,
     xlabel="step h",
     ylabel="relative error of the slope",
+    against="computed",
     title="A step that is too small is as bad as one that is too large",
 )
 plots.show(
@@ -985,8 +986,7 @@ the 8 that the hardware executes. Lecture 11 shows what the extra third buys.
 number still 8? Does anything need that product again?
 
 **A mixture of experts skips most of its parameters.** Can a model have more parameters without more work per token? A
-Transformer layer contains attention and a *feed-forward block*, two or three linear layers that process each token by
-itself. In a **mixture of experts** (MoE), a layer has many feed-forward blocks, called *experts*, and each token uses
+Transformer layer contains attention and a feed-forward block (lecture 01). In a **mixture of experts** (MoE), a layer has many feed-forward blocks, called *experts*, and each token uses
 only a few of them. A small linear layer, the **router**, gives each expert a score for each token. Only the experts
 with the highest scores process the token, and their outputs are added up, weighted by the scores.
 
@@ -1279,6 +1279,7 @@ figure = plots.curves(
     {"a training step": mine, "6N": rule},
     xlabel="context (tokens)",
     ylabel="GFLOPs per token",
+    against="counted",
     title=finding,
 )
 plots.show(

@@ -79,7 +79,7 @@ A **buffer** is a registered tensor that moves with its model, but isn't a param
 guess = None  # of seven
 
 
-# %%
+# %% tags=["open"]
 class SevenWays(nn.Module):
     """A tensor of one number, stored in seven ways."""
 
@@ -94,6 +94,7 @@ class SevenWays(nn.Module):
         self.module_list = nn.ModuleList([nn.Linear(1, 1, bias=False)])
 
 
+# %%
 def tensor_of(held: Any) -> Any:
     """The tensor itself, or the first weight of a module or list."""
     held = held[0] if isinstance(held, list | nn.ModuleList) else held
@@ -174,9 +175,8 @@ assert torch.allclose(grad, grad[:1].expand(6, 8))  # six outputs, one gradient
 
 # %% [markdown]
 r"""
-So we draw the weights at random. The obvious choice is `torch.randn`, with mean 0 and standard deviation 1. The
-**standard deviation** (we'll write *std*) says how far from the mean a number typically is; its square is the
-**variance**. Take one layer with 16,384 inputs, which have std 1 as well. Each output is a sum over all inputs:
+So we draw the weights at random. The obvious choice is `torch.randn`, with mean 0 and standard deviation 1. (We'll
+write *std*; its square is the **variance**.) Take one layer with 16,384 inputs, which have std 1 as well. Each output is a sum over all inputs:
 
 $$y_j = \sum_{i=1}^{d_\text{in}} x_i \, w_{ij}$$
 
@@ -263,7 +263,7 @@ multiplies again. Two such layers give 16,384, and with the third you're beyond 
 
 ## 3 · Three initializers
 
-"Divide by the square root of the number of inputs" is one rule. There are others, and people often confuse them. Here's
+"Divide by the square root of the number of inputs" is one rule. There are others, and they're easily confused. Here's
 where each one comes from.
 
 Consider a weight matrix that turns `fan_in` numbers into `fan_out`. You've seen what happens in the forward pass. In
@@ -740,7 +740,7 @@ r"""
 The first backward pass works. The second one fails because of the shift, which was computed once, in `__init__`, but
 the error message doesn't mention it. Without the shift there's no error at all: only the last layer is trained, on top
 of six random ones, and the loss still goes down. So before any training, *look at what's registered*: names, shapes,
-and the total number of parameters. If a model is wrong, that number usually is, too.
+and the total number of parameters.
 
 *Try it yourself:* repair `Suspicious` until it has eight parameters and one buffer, and accepts a batch of one.
 
@@ -753,8 +753,8 @@ let's look at a real model, the smallest GPT-2. It's a Transformer with these pa
   has one for each token of the vocabulary.
 - A **positional embedding** is a vector that represents a position in the text. It's added to the token's embedding,
   because attention scores depend only on the tokens' vectors, not on their positions.
-- Each layer has an attention block (lecture 04) and a **feed-forward block**: two linear layers with a nonlinear
-  function between them. The first makes each vector four times as wide, and the second restores the width.
+- Each layer has an attention block (lecture 04) and a feed-forward block (lecture 01), whose first linear layer makes
+  each vector four times as wide; the second restores the width.
 - **GELU**, GPT-2's nonlinear function, is a smooth relative of the ReLU that multiplies $x$ by $\Phi(x)$, the
   probability that a standard normal random variable is below $x$: $\operatorname{GELU}(x) = x \, \Phi(x)$.
 - A **residual connection** adds a block's input to its output, so each block only has to compute a change.
@@ -764,11 +764,9 @@ let's look at a real model, the smallest GPT-2. It's a Transformer with these pa
 - The output layer computes the logits. A **logit** is the score of one token of the vocabulary before softmax; softmax
   turns all logits into probabilities, which add up to 1.
 
-Three things make "the number of parameters" ambiguous: tensors with two
-names, parameters that aren't trained, and tensors that aren't parameters.
-
-In GPT-2 the embedding table and the output layer are *tied* (lecture 06): one matrix is registered in
-two places. The smallest GPT-2 has a vocabulary of 50,257 and a width of 768.
+Three things make "the number of parameters" ambiguous: tensors with two names, parameters that aren't trained, and
+tensors that aren't parameters. In GPT-2 the embedding table and the output layer are *tied* (lecture 06): one matrix is
+registered in two places. The smallest GPT-2 has a vocabulary of 50,257 and a width of 768.
 
 `model.parameters()` finds 124,439,808 numbers in this model.
 
@@ -1273,7 +1271,7 @@ assert gradients_of["torch.randn"][0] > 1e57
 assert gradients_of["nn.Linear"][0] < 1e-18 and gradients_of["LeCun = Glorot"][0] < 1e-7
 assert 0.2 < gradients_of["Kaiming"][0] < 2
 
-# %%
+# %% tags=["folded"]
 finding = "The outputs as histograms: by layer 20 only Kaiming's look like those of layer 1"
 figure = plots.distributions(shown, reach=5, title=finding)
 plots.show(
@@ -1323,15 +1321,15 @@ r"""
 logarithmic axis, Kaiming's line looks flat. Look closer. It starts at $\sqrt2$ (the first layer doesn't need the factor
 2), and the cut leaves each layer with 0.9866 of the std that you asked for.
 
-**Predict.** With a factor of 0.9866 per layer, what fraction is left after 50 layers? (Guess before you calculate.)
+**Predict.** After how many layers has the cut cost half of the std? (Guess before you calculate.)
 """
 
 # %%
-guess = None  # of what would be there without a cut
+guess = None  # layers
 
 # %%
-reconcile("what 50 cuts leave", guess, kept(3) ** depth, "of the std")
-assert round(kept(3) ** depth, 2) == 0.51
+reconcile("the cut has cost half of the std", guess, math.log(1 / 2, kept(3)), "layers")
+assert round(math.log(1 / 2, kept(3))) == 51 and round(kept(3) ** depth, 2) == 0.51
 
 # %% [markdown]
 r"""

@@ -1143,12 +1143,9 @@ matrix roughly to 1, by matrix products alone. With these constants, small singu
 that were above 0.01 end up between 0.6 and 1.2. If $X$ has more rows than columns, Muon transposes it first, so $A$ is
 always as small as possible.
 
-**Predict.** Take a matrix of 4,096 × 4,096, and count only the matrix products. How many FLOPs *per parameter* does one
-step of Muon take?
+For a matrix of 4,096 × 4,096, each iteration has three products of $2 \cdot 4{,}096^3$ FLOPs. That makes
+$5 \cdot 3 \cdot 2 \cdot 4{,}096 = 122{,}880$ FLOPs *per parameter* in one step, compared with AdamW's 15:
 """
-
-# %%
-guess = None  # FLOPs per parameter
 
 # %%
 with torch.device("meta"):  # shapes are enough to count
@@ -1156,7 +1153,7 @@ with torch.device("meta"):  # shapes are enough to count
     square.grad = torch.empty(4_096, 4_096)
 muon = torch.optim.Muon([square])
 muon_work = count_flops(lambda: muon.step()) / square.numel()
-reconcile("Muon's work per parameter", guess, muon_work, "FLOPs")
+print(f"Muon: {muon_work:,.0f} FLOPs per parameter")
 
 assert muon_work == 122_880 == 5 * 3 * 2 * 4_096
 

@@ -1059,26 +1059,35 @@ for a standard normal $x$, $x x^\top x x^\top$ is on average $D + 2$ times the i
 
 The term $-4\eta$ is the progress. The last term is the cost of overshooting, and its part $\frac{D + 1}{B}$ is the cost
 of noise: each step goes in a direction estimated from only $B$ examples. With $D + 1 = B$, the factor becomes
-$q = 1 - 4\eta + 8\eta^2$.
+$q = 1 - 4\eta + 8\eta^2$. The best learning rate is then 0.25, and it halves the loss at each step.
 
-**Predict.** With the best learning rate, the loss is *halved* at each step. Which learning rate is that?
+**Predict.** Make the batch four times as large. By what factor does the best learning rate grow?
 """
 
 # %%
-guess = None  # a learning rate
+guess = None  # times as high
 
 # %% tags=["item-85"]
 D, B = 255, 256
 
 
-def factor(lr: float) -> float:
+def factor(lr: float, batch: int = B) -> float:
     """The factor by which a step of SGD multiplies the expected loss."""
-    return 1 - 4 * lr + 4 * lr**2 * (1 + (D + 1) / B)
+    return 1 - 4 * lr + 4 * lr**2 * (1 + (D + 1) / batch)
 
 
-best = min((n / 1000 for n in range(1, 1000)), key=factor)
-reconcile("the best learning rate", guess, best, "")
+best, with_more = (
+    min((n / 1000 for n in range(1, 1000)), key=lambda lr: factor(lr, batch))
+    for batch in (B, 4 * B)
+)
+reconcile(
+    "the best learning rate, with four times the batch",
+    guess,
+    with_more / best,
+    "times as high",
+)
 assert best == 0.25 and factor(best) == 0.5
+assert with_more == 0.4  # the noise is only a part of what limits it
 assert factor(0.5) == 1  # at this rate it does not learn …
 assert factor(0.6) > 1.4  # … and above it, it diverges
 assert math.isclose(factor(0.1), factor(0.4))  # too small and too large can be equally slow
@@ -1183,7 +1192,7 @@ r"""
 papers.
 """
 
-# %%
+# %% tags=["folded"]
 rates = [warmup_cosine(step, 10, 120, 3e-3, 3e-4) for step in range(121)]
 finding = "Ten steps of warm-up, then a cosine down to a tenth of the peak"
 plots.show(

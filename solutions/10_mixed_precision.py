@@ -780,7 +780,7 @@ print(f"become 0 in float16: {lost[1]:.0%}; if first multiplied by 2**16: {lost[
 assert lost[1] > 0.5 and lost[2**16] < 0.01
 assert torch.finfo(torch.bfloat16).eps == 8 * torch.finfo(torch.float16).eps
 
-# %%
+# %% tags=["folded"]
 plots.show(
     plots.range_histograms(
         {"as they are": flowing, "times 2⁸": flowing * 2**8, "times 2¹⁶": flowing * 2**16},
@@ -954,7 +954,7 @@ fresh = torch.amp.GradScaler(device.type)
 assert fresh.get_scale() == 65_536 and fresh.get_growth_interval() == 2_000
 assert fresh.get_growth_factor() == 2 and fresh.get_backoff_factor() == 0.5
 
-# %%
+# %% tags=["folded"]
 finding = (
     f"The factor finds its limit and keeps testing it: {sum(skipped)} of 300 steps skipped"
 )
@@ -1314,6 +1314,7 @@ plots.show(
         xlabel="elements that share a scale",
         ylabel="share that becomes 0",
         shares=True,
+        against="computed",
         title="The more elements share a scale, the more of them become 0",
     ),
     alt="Share of elements that become 0 against the block size, from 16 to 16,384. It rises for the artificial "
@@ -1467,7 +1468,7 @@ record("the last loss in bfloat16 alone", alone / fp32, "times that in float32")
 assert max(masters, scaled) < 1.1 * fp32  # the first three end together …
 assert alone > 5 * fp32  # … and the fourth is stuck
 
-# %%
+# %% tags=["folded"]
 at = [8, 16, 32, 64, 128, 256, 512, 1_024]
 means = {  # of the last eighth of the losses up to each mark
     name: [sum(losses[7 * step // 8 : step]) / (step // 8) for step in at]

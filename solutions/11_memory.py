@@ -167,7 +167,7 @@ r"""
 ## 2 · Gradient accumulation
 
 If the loss is a mean over the rows of a batch, its gradient is the mean of the rows' gradients. So you don't need the
-whole batch at once. **Gradient accumulation** splits the batch into parts, called *microbatches*, and runs the forward
+whole batch at once. **Gradient accumulation** splits the batch into parts, called **microbatches**, and runs the forward
 and backward passes on one microbatch after another. When a microbatch's backward pass ends, its activations are freed,
 so you never hold the activations of two at the same time. Its gradients stay: `backward` *adds* them to the earlier
 ones (lecture 06). After the last microbatch you have the gradients of the whole batch, and only then does the optimizer
@@ -451,11 +451,12 @@ $$\text{peak}(k) = \frac{L}{k} + 9 k .$$
 (The input of the segment that's being recomputed is counted twice, once in each term. That's one unit too many for
 every $k$, so the best $k$ stays the same.)
 
-**Predict.** Which $k$ is best for a stack of 36 blocks?
+**Predict.** In a stack of 36 blocks, how many times as high is the peak if every block has its own checkpoint as with
+the best $k$?
 """
 
 # %%
-guess = None  # blocks in each segment
+guess = None  # times as high
 
 
 # %% tags=["item-100"]
@@ -465,7 +466,9 @@ def worst(layers: int, k: int) -> float:
 
 
 best = min(range(1, 37), key=lambda k: worst(36, k))
-reconcile("the best k", guess, best, "blocks")
+reconcile(
+    "the peak at k = 1", guess, worst(36, 1) / worst(36, best), "times as high as the best"
+)
 print(
     f"of 36 blocks, {best} in each segment: {worst(36, best):g} units; 1 in each: {worst(36, 1):g}"
 )
@@ -660,8 +663,8 @@ out once and back once.
 
 How long does a step take now? Our hooks finish each copy before the next operation begins, so there's no overlap. Your
 function can predict the time from two separate measurements: an ordinary step gives the rate of computation, and one
-tensor's round trip gives the bandwidth of the link. (On an idle machine the measured time should be slightly longer
-than predicted, because each copy has some overhead. On a busy one, either measurement may be off by a factor of two.)
+tensor's round trip gives the bandwidth of the link. (Each copy also has some overhead. On a busy machine, either
+measurement may be off by a factor of two.)
 """
 
 # %% tags=["timed"]
@@ -688,9 +691,8 @@ r"""
 The same calculation works for the optimizer state. ZeRO-Offload (Ren and others, 2021, arXiv:2101.06840) keeps the
 master weights and both moments in the CPU's memory and lets the CPU take the optimizer step. Then only 16-bit numbers
 cross the link, 2 bytes per parameter in each direction. The gradients are copied to the CPU while the backward pass
-computes them; let's assume that the new weights are copied to the GPU during the next forward pass. (The CPU's step
-takes additional time, unless it's hidden too.) PCIe, the link between the CPU and an H100, moves 64 GB/s in each
-direction, according to the data sheet.
+computes them; let's assume that the new weights are copied to the GPU during the next forward pass. PCIe, the link
+between the CPU and an H100, moves 64 GB/s in each direction, according to the data sheet.
 
 **Predict.** The forward pass does 2 FLOPs per parameter and token, at about 400 TFLOP/s (an MFU of 0.4). What's the
 smallest number of tokens that a step must process for the forward pass to hide the copy of the new weights completely?
@@ -728,8 +730,7 @@ This offloading frees 96 GB of GPU memory: 12 bytes per parameter, for the maste
 
 For Llama 3.1 8B with 8,192 tokens, each of the two copies takes a quarter of a second. The forward pass takes a third
 of a second and the backward pass two thirds, so both copies are hidden completely. With a quarter as many tokens, the
-copies still take half a second together but the computation only a quarter of a second, so the step takes twice as long
-as without offloading, even with overlap.
+computation takes only a quarter of a second, so the step takes twice as long as without offloading, even with overlap.
 
 For $N$ parameters, the forward pass does $2N$ FLOPs per token, and the copy moves $2N$ bytes. $N$ cancels: for *any*
 model, the number of tokens must be at least the rate in FLOP/s divided by the bandwidth in B/s.
@@ -970,8 +971,7 @@ Not counting the activations, that takes us from two 80 GB cards to one 24 GB ca
 
 The stack's activations, however, grew a little: $9d + 2r$ numbers for each row and block, instead of $9d$. A frozen
 matrix no longer needs its input, but its adapter does, for the gradient of $D$. And each adapter also keeps $D$'s
-output, $r$ numbers. A block has two adapters, hence $2r$. LoRA saves memory *per parameter* and checkpointing
-*per token*, so they complement each other.
+output, $r$ numbers. LoRA saves memory *per parameter* and checkpointing *per token*, so they complement each other.
 
 *Try it yourself:* store the frozen weights in 4 bits, half a byte each (QLoRA; Dettmers and others, 2023). How many GB
 does the training need then, without the activations?
@@ -982,10 +982,9 @@ r"""
 ## 7 · Fusion
 
 The last method saves memory *traffic*. An elementwise operation reads each number, computes almost nothing, and writes
-the result (lecture 05). In a chain of such operations, each one reads and writes whole tensors, and every result but
-the last is temporary. **Fusion** combines a chain of operations into one kernel that reads the input once, does all the
-computation, and writes the result once. `torch.compile` does this. Our example is the usual approximation of GELU,
-written out:
+the result (lecture 05). In a chain of such operations, each one reads and writes whole tensors. **Fusion** combines a
+chain of operations into one kernel that reads the input once, does all the computation, and writes the result once.
+`torch.compile` does this. Our example is the usual approximation of GELU, written out:
 
 $$\tfrac12\, x \left( 1 + \tanh\!\big( 0.798\, (x + 0.0447\, x^3) \big) \right)$$
 """
@@ -1177,7 +1176,7 @@ $8 d^2$ parameters, and a checkpointed block keeps only its input; leave out wha
 guess = None  # times
 
 
-# %%
+# %% tags=["open"]
 class CheckpointedStack(nn.Module):
     """The stack, with every block in your Checkpoint."""
 
@@ -1222,6 +1221,7 @@ def train(checkpoints: bool, size: int, name: str) -> tuple[list[float], dict[st
     }
 
 
+# %%
 ways: dict[str, tuple[bool, int, str]] = {
     "plain": (False, B, "AdamW"),
     "microbatches": (False, B // PARTS, "AdamW"),

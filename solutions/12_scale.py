@@ -10,10 +10,9 @@ In lecture 11, you made a training step fit in less memory on a single device. W
 enough, you divide the work among several devices. You can divide the batch, the optimizer state, the matrices or the
 layers. Each choice saves different kinds of memory, and you pay for it in bytes sent or in time spent waiting.
 
-In this lecture you'll write the pieces and run them in two real processes on your machine. By the end, two processes
-train one model together, each keeping half of the AdamW state. They arrive at the same weights as one process that does
-everything alone, and you'll have predicted every byte that they hold and send. You'll also know when communication
-takes longer than computation.
+By the end, two real processes on your machine train one model together, each keeping half of the AdamW state. They
+arrive at the same weights as one process that does everything alone, and you'll have predicted every byte that they
+hold and send. You'll also know when communication takes longer than computation.
 """
 
 # %%
@@ -53,9 +52,9 @@ takes more than twice the memory of an H100. There are four things you can divid
 | the matrices: tensor parallelism (4) | all of the above | activations are sent in every layer |
 | the layers: pipeline parallelism (5) | all of the above | cards wait for each other |
 
-Section 6 adds a fifth, for mixtures of experts. We'll try these four on the model from lecture 11, a stack of residual
-blocks, each with two matrices and a GELU. The folded code below repeats it, along with `enter`, which writes every
-count into a ledger and fails if the prediction was wrong.
+Section 6 adds a fifth, for mixtures of experts. We'll try these four on lecture 11's stack of residual blocks. The
+folded code below repeats it, along with `enter`, which writes every count into a ledger and fails if the prediction was
+wrong.
 """
 
 
@@ -118,7 +117,7 @@ r"""
 
 In data parallelism, every process holds the whole model and gets its own part of the batch, so from here on we need
 more than one process. A *rank* (no relation to LoRA's) is one of several processes that run the same program, each with
-its own memory and, on a real cluster, its own GPU. Ranks share nothing. All they can do is compute and send messages.
+its own memory and, on a real cluster, its own GPU. Ranks share nothing; they send messages.
 
 `launch(f, 2, …)` starts two of them on this machine and calls `f(group, …)` in each. `group.rank` is the number of this
 rank, and `group.size` is how many there are. They communicate through **collectives**, operations that *every* rank has
@@ -130,9 +129,8 @@ to call, in the same order:
 | `group.all_gather(x)` | `[n]` | all of them: `[size · n]` | `all_gather_into_tensor` |
 | `group.reduce_scatter(x)` | `[size · n]` | its part of the sum: `[n]` | `reduce_scatter_tensor` |
 
-(If you have two GPUs or more, each rank gets its own GPU, and they communicate through NCCL, NVIDIA's library of
-collectives. Otherwise they are CPU processes that use gloo, a library that does the same on CPUs. The numbers are the
-same.)
+(If you have two GPUs or more, each rank gets its own, and they communicate through NCCL, NVIDIA's library of
+collectives. Otherwise they're CPU processes that use gloo. The numbers are the same.)
 """
 
 
@@ -334,14 +332,14 @@ enter_wire(
 
 # %% [markdown]
 r"""
-Each of the two processes saw half of the rows, and both ended up with the same gradients as one process that saw them
-all. So did PyTorch's `DistributedDataParallel`.
+Both processes ended up with the same gradients as one process that saw all the rows. So did PyTorch's
+`DistributedDataParallel`.
 
 What happens if one rank *doesn't* call what the others call? The others wait for it without printing anything, until
 they reach a *timeout*: by default 10 minutes with NCCL and 30 with other libraries. A GPU that waits inside a
-collective looks busy, so a job that hangs can look like one that works. `launch` gives up after a time limit, ends all
-processes, and says where each rank was. The exercise checks use `simulate` instead: there, the ranks are threads of one
-process and take turns. `simulate` needs no network, and notices immediately when a rank will never arrive.
+collective looks busy, so a job that hangs can look like one that works. `launch` gives up after a time limit and says
+where each rank was. The exercise checks use `simulate`, in which the ranks are threads of one process. It notices
+immediately when a rank will never arrive.
 """
 
 
@@ -455,11 +453,11 @@ arXiv:1910.02054). It comes in three stages:
 Take Llama 3.1 8B on eight cards, with 2 bytes per parameter for the weights, 2 for the gradients, and 12 for optimizer
 state and master weights.
 
-**Predict.** Without activations, how many GB does each card hold at stage 3? (And at stage 1?)
+**Predict.** Without activations, how many GB does each card hold at stage 2?
 """
 
 # %%
-guess = None  # GB on each card at stage 3
+guess = None  # GB on each card at stage 2
 
 # %% [markdown]
 r"""
@@ -514,13 +512,14 @@ for stage in range(4):
 gigabytes = [
     sum(zero_bytes(llama.parameters, 8, stage, mixed).values()) / 1e9 for stage in range(4)
 ]
-reconcile("Llama 3.1 8B at stage 3 on each of eight cards", guess, gigabytes[3], "GB")
-print(f"at stage 1: {gigabytes[1]:.1f} GB")
+reconcile("Llama 3.1 8B at stage 2 on each of eight cards", guess, gigabytes[2], "GB")
+for stage in (1, 3):
+    print(f"at stage {stage}: {gigabytes[stage]:.1f} GB")
 assert [round(value, 1) for value in gigabytes] == [128.5, 44.2, 30.1, 16.1]
 
 # %% [markdown]
 r"""
-At stage 1, weights and gradients aren't divided. At which stage does Llama 3.1 70B fit on H100s, and how many does it
+At stage 2, every card still holds all the weights. At which stage does Llama 3.1 70B fit on H100s, and how many does it
 take?
 """
 
@@ -528,7 +527,7 @@ take?
 from course_utils.explorers import sharding
 
 eight_cards = sharding.explore("Llama 3.1 8B", "H100 SXM", cards=8)
-eight_cards.predicted("Llama 3.1 8B at stage 3 on each of eight cards")
+eight_cards.predicted("Llama 3.1 8B at stage 2 on each of eight cards")
 
 # %% [markdown]
 r"""
@@ -595,8 +594,7 @@ an all-reduce, it sends exactly what plain data parallelism sends.
 Stage 2 also divides the gradients, and stage 3 the weights as well. Here are both stages, with each matrix divided
 separately. In stage 2, a hook takes each gradient as soon as it is complete, keeps this rank's part and drops the rest.
 In stage 3 no rank *keeps* a whole weight: a layer gathers its weight, uses it, and drops it, once in the forward pass
-and once in the backward pass. (Your checkpoint in lecture 11 did something similar with activations.) The folded cell
-trains for three steps at each stage.
+and once in the backward pass. The folded cell trains for three steps at each stage.
 """
 
 
@@ -755,8 +753,7 @@ All four stages led to the same weights as one process alone, and each rank held
 predicts, apart from the *master copy* in stages 1 and 2: the part of the weights that a rank updates, and from which
 the whole weights are then gathered. Here it's redundant, because the weights are float32 already. With bfloat16
 weights, it's the float32 copy that you need anyway (lecture 10), and exercise 12.2 counts it as state. So that no rank
-has to wait at stage 3, the next layer's weights should already be on their way while the current layer computes. (FSDP2
-requests them ahead of time, which is called *prefetching*.)
+has to wait at stage 3, the next layer's weights should already be on their way while the current layer computes.
 
 *Try it yourself:* add cards in the ZeRO explorer. Where does stage 1 stop helping, and what is left?
 
@@ -868,7 +865,7 @@ How many bytes does each rank send? ($B = 128$, $d = 128$, float32.)
 guess = None  # bytes
 
 
-# %%
+# %% tags=["open"]
 def tensor_parallel(group: Group, x: Tensor, y: Tensor) -> dict[str, Any]:
     """Forward and backward of one block in two halves: gradients, bytes held, kept and sent."""
     block: Any = stack(width, 1)[0]
@@ -890,6 +887,7 @@ def tensor_parallel(group: Group, x: Tensor, y: Tensor) -> dict[str, Any]:
     }
 
 
+# %%
 undivided: Any = stack(width, 1)[0]
 x_whole = inputs.clone().requires_grad_()
 squared_error(undivided(x_whole), targets).backward()
@@ -912,14 +910,13 @@ reconcile("sent for one block, forward and backward", guess, predicted, "B")
 r"""
 The weights, the gradients, the optimizer state and the block's intermediate activations ($8d$ numbers per row) are
 halved. Only the residual stream (the vector to which each block adds its output) is kept in full on every rank, $d$
-numbers per row. (Here that's one tensor, the difference between output and target, which the loss saves; the input
-isn't counted, because it's data.) You pay with two all-reduces in *every* block, one of activations and one of their
-gradients, and all ranks wait while these travel. Data parallelism sends only once per step, and can overlap that with
-the backward pass. So tensor parallelism belongs where the interconnect, the connection between the cards, is fastest.
-Llama 3 405B's cluster had **NVLink**, NVIDIA's direct connection between GPUs, within each server of eight, and
-Ethernet between servers, with 400 Gbit/s for each GPU (The Llama 3 Herd of Models, section 3.3.1). **InfiniBand**, on
-which the smaller Llama 3 models were trained, is another kind of network between servers, and like Ethernet it has only
-a fraction of NVLink's bandwidth.
+numbers per row. You pay with two all-reduces in *every* block, one of activations and one of their gradients, and all
+ranks wait while these travel. Data parallelism sends only once per step, and can overlap that with the backward pass.
+So tensor parallelism belongs where the interconnect, the connection between the cards, is fastest. Llama 3 405B's
+cluster had **NVLink**, NVIDIA's direct connection between GPUs, within each server of eight, and Ethernet between
+servers, with 400 Gbit/s for each GPU (The Llama 3 Herd of Models, section 3.3.1). **InfiniBand**, on which the smaller
+Llama 3 models were trained, is another kind of network between servers, and like Ethernet it has only a fraction of
+NVLink's bandwidth.
 
 *Try it yourself:* at what batch size does one divided block send more than plain data parallelism does for its weights?
 
@@ -928,7 +925,7 @@ a fraction of NVLink's bandwidth.
 **Pipeline parallelism** gives each rank, now called a *stage* (no relation to ZeRO's), some of the layers. Only the
 activations at the boundary between two stages are sent, $B \cdot d$ numbers forward and as many gradients backward. But
 the second stage has to wait for the first, and later the first for the second. So, as in gradient accumulation, the
-batch is cut into **microbatches**, which follow one another through the stages as on an assembly line (GPipe; Huang and
+batch is cut into microbatches, which follow one another through the stages as on an assembly line (GPipe; Huang and
 others, 2018, arXiv:1811.06965). The explorer runs two schedules tick by tick: F2 is the forward pass of microbatch 2,
 B2 its backward pass, and, for simplicity, each takes one tick. The ticks in which a stage waits are the **bubble** of a
 pipeline. Which slider changes how many there are?
@@ -1479,8 +1476,8 @@ plots.show(
 
 # %% [markdown]
 r"""
-Stage 1 leaves the weights and gradients whole and adds a master copy. After twenty steps, the losses agree, the weights
-agree up to rounding, and the two ranks agree bit for bit. The predictions in this lecture were right as well:
+After twenty steps, the losses agree, the weights agree up to rounding, and the two ranks agree bit for bit. The
+predictions in this lecture were right as well:
 """
 
 # %% tags=["folded"]

@@ -694,7 +694,9 @@ published = {
 finding = "Published times are 1.4 to 1.8 times the lower bounds, in both phases"
 plots.show(
     plots.predicted_vs_measured(
-        [(name, bounds[name], published[name], "s") for name in bounds], title=finding
+        [(name, bounds[name], published[name], "s") for name in bounds],
+        against="published",
+        title=finding,
     ),
     alt=f"{finding}. Decode on two cards and prefill on one: the bound, and the published time.",
 )
@@ -851,14 +853,15 @@ assert ends[512][1] > ends[2_048][1] > ends[8_192][1] > ends[32_768][1]
 # %% [markdown]
 r"""
 With 2,048 tokens each, 238 sequences fit. If each user is to get 100 tokens per second, a step may take at most 10 ms,
-and only 68 users can share the card. Drag the batch slider below: how many sequences fit with 16,384 tokens each? And
-which model gains least from a larger batch?
+and only 68 users can share the card. The explorer below starts with your prediction's 64 sequences. How many fit with
+16,384 tokens each? And which model gains least from a larger batch?
 """
 
 # %%
 from course_utils.explorers import decoding
 
-decoding.explore("Llama 3.1 8B", "H100 SXM", batch=8, context=2_048)
+with_64 = decoding.explore("Llama 3.1 8B", "H100 SXM", batch=64, context=2_048)
+with_64.predicted("tokens per second with 64 sequences, against one")
 
 # %% [markdown]
 r"""
@@ -1013,22 +1016,9 @@ some of them are tokens that are already frequent enough.
 How many tokens do you get from each pass of the target? At least one, because even if no guess is kept, there's a
 replacement; and at most $k + 1$.
 
-**Predict.** Suppose that each guess is kept with probability 0.8 if those before it are, and the draft guesses 4
-tokens. How many tokens does a pass of the target give on average?
-"""
-
-# %%
-guess = None  # tokens
-
-# %%
-reconcile("tokens per pass of the target", guess, sum(0.8**i for i in range(4 + 1)), "tokens")
-assert round(sum(0.8**i for i in range(4 + 1)), 2) == 3.36
-
-# %% [markdown]
-r"""
 The first guess is kept with probability $\alpha$, the **acceptance rate**; the first two with probability $\alpha^2$,
 and so on. Each guess that's kept gives a token, and one more token always follows, so the mean number of tokens is
-$1 + \alpha + \alpha^2 + \dots + \alpha^k$.
+$1 + \alpha + \alpha^2 + \dots + \alpha^k$. With $\alpha = 0.8$ and $k = 4$, that's 3.36.
 
 Does that hold for models whose acceptance rate changes from token to token? Our target has 8 layers. As drafts,
 we take the same model without its last 1, 3, 5 or 7 layers. (For simplicity, nothing is cached here. With caches, both
@@ -1086,6 +1076,7 @@ for layers_left in (1, 3, 5, 7):
     found = 1 + sum(kept_by_pass) / len(kept_by_pass)
     print(f"{layers_left:19} {rate:16.2f} {formula:24.2f} {found:9.2f}")
     assert 1 < found <= 5 and abs(found / formula - 1) < 0.15
+assert round(sum(0.8**i for i in range(4 + 1)), 2) == 3.36
 
 # %% [markdown]
 r"""
@@ -1458,13 +1449,14 @@ Now it's your turn. Your machine's numbers are above.
 guess_of_rate = None  # tokens per second
 
 
-# %% tags=["timed"]
+# %% tags=["open"]
 def planned_seconds(batch: int, new: int, context: int) -> float:
     """Seconds of a pass on this machine: bytes or FLOPs, and the overhead."""
     least = forward_seconds(here, batch, new, context, peak_here, read_bandwidth)
     return max(least, overhead) if device.type == "cuda" else least + overhead
 
 
+# %% tags=["timed"]
 plan = planned_seconds(1, PROMPT, PROMPT) + sum(
     planned_seconds(1, 1, PROMPT + i) for i in range(1, COUNT)
 )

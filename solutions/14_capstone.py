@@ -146,9 +146,8 @@ probability of 1/256, and has a loss of $\ln 256 = 5.55$ nats per byte. (*Nats* 
 with base-2 logarithms. Divide by $\ln 2$ to get lecture 09's bits per byte.) A table of counts, known as an *n-gram
 model*, does better. The simplest table records how often each byte occurs. If it looks back one byte, it records how
 often each byte follows each possible byte; if it looks back two, how often each byte follows each possible *pair* of
-bytes. A table needs no training, and a model that looks back no further can hardly beat it. Our baseline looks back
-two bytes; with the preset `small`, it's the simplest table, which doesn't look back. Your model has to beat it on the
-validation set.
+bytes. Our baseline looks back two bytes; with the preset `small`, it's the simplest table, which doesn't look back.
+Your model has to beat it on the validation set.
 
 **Predict.** What's the validation loss of the table that looks back two bytes, in nats per byte?
 """
@@ -890,12 +889,11 @@ guess_of_loss = None  # nats per byte
 r"""
 We also interrupt the run. After two fifths of the steps the first process ends; all that's left is the file that `save`
 wrote (using the course's `checkpoint`, from lecture 09). A new process, which we simulate as in lecture 09, starts from
-a different seed, makes a model, loads the file and continues. The file contains everything that the next step depends
-on.
+a different seed, makes a model, loads the file and continues.
 """
 
 
-# %% tags=["timed"]
+# %%
 def held_out_loss(model: nn.Module) -> float:
     """Mean loss on windows of the validation text, the same windows each time."""
     windows = torch.Generator().manual_seed(1)
@@ -916,12 +914,10 @@ def held_out_loss(model: nn.Module) -> float:
     return torch.stack(losses).mean().item()
 
 
+# %% tags=["timed"]
 path = folder / "run.pt"
-moments = (
-    every := preset.steps // LOOKS,
-    3 * every,
-    preset.steps,
-)  # steps whose weights we keep, to generate text with them later
+every = preset.steps // LOOKS
+moments = (every, 3 * every, preset.steps)  # the weights after them will generate text
 held_out_losses: dict[int, float] = {}
 stop = 2 * every
 step_flops = work["FLOPs per token"] * tokens_per_step
@@ -933,32 +929,23 @@ def process(seed: int, steps: range) -> tuple[nn.Module, list[float], float]:
     shuffle.manual_seed(seed)
     model = make_model().to(device)
     optimizer = make_optimizer(model)
-    generators = {"data": shuffle}
+    state: Any = {"model": model, "optimizer": optimizer, "generators": {"data": shuffle}}
     if steps.start > 0:
-        found = checkpoint.load_checkpoint(
-            path, model=model, optimizer=optimizer, generators=generators
-        )
-        assert found == steps.start
+        assert checkpoint.load_checkpoint(path, **state) == steps.start
 
     def save(step: int) -> None:
-        checkpoint.save_checkpoint(
-            path, model=model, optimizer=optimizer, step=step, generators=generators
-        )
+        checkpoint.save_checkpoint(path, step=step, **state)
         if step in moments:
             torch.save(model.state_dict(), folder / f"weights-{step}.pt")
-        held_out_losses[step] = held_out_loss(model)
-        progress.write(
-            f"step {step:>5,}: validation loss {held_out_losses[step]:.3f}", file=sys.stdout
-        )
+        found = held_out_losses[step] = held_out_loss(model)
+        progress.write(f"step {step:>5,}: validation loss {found:.3f}", file=sys.stdout)
 
     def report(loss: float) -> None:
         progress.update()
         seconds = time.perf_counter() - began
         share = step_flops * (progress.n - steps.start) / seconds / ceiling
-        progress.set_postfix_str(
-            f"loss {loss:.2f}, {share:.0%} of the ceiling (planned: {planned_share:.0%})",
-            refresh=False,
-        )
+        text = f"loss {loss:.2f}, {share:.0%} of the ceiling (planned: {planned_share:.0%})"
+        progress.set_postfix_str(text, refresh=False)
 
     devices.synchronize(device)
     with tqdm(
@@ -1190,9 +1177,8 @@ because they form one batch).
 
 ### How fast does it generate text?
 
-As in lecture 13, the text must be the same with and without a cache. The folded code contains a loop without a cache,
-which passes the whole text through the model for each new token. It compares the two texts in `float64`, where rounding
-errors are too small to change which byte is chosen. Then it times two passes: one over a single token, which takes
+As in lecture 13, the text must be the same with and without a cache. The folded code compares the two in
+`float64`, where rounding errors are too small to change which byte is chosen. Then it times two passes: one over a single token, which takes
 about as long as a step with the cache, and one over the whole context, which takes about as long as the last step
 without a cache.
 """
@@ -1581,8 +1567,7 @@ the plan a tolerance. If a measurement is further off, either the plan or the pr
 something.
 
 **Intuitions.** In a step with a batch like ours, activations take more bytes than everything else together. The run
-reaches only a fraction of the ceiling, and you have to measure how large a fraction. All the counting works without a
-GPU.
+reaches only a fraction of the ceiling, and you have to measure how large a fraction.
 
 ## What to do next (optional)
 

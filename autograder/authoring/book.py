@@ -1,7 +1,7 @@
 """Makes the web book, a static site of all lectures, with outputs and figures, and the project's pages.
 
 The lectures are run with their solutions, but the book shows the students' text: exercises and checks appear as a
-student first sees them, without output. Sphinx builds the site (`book/conf.py`) without a network.
+student first sees them, without output. What answers a prediction is hidden until the reader opens it. Sphinx builds the site (`book/conf.py`) without a network.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from autograder.project import ROOT, notebook_path
 from course_utils.explorers import planner
 from course_utils.explorers.explorer import ASLEEP
 
-from . import build, execution, glossary, pyodide
+from . import build, glossary, pyodide
+from .kernel import execution
 
 BOOK = ROOT / "book"
 # Copied in addition to the lectures; the front page includes README.md.
@@ -112,6 +113,7 @@ def page(lecture: source.Lecture, course: Path, *, draft: bool = False) -> Noteb
                     output.data["text/html"] = f'<figure class="course-figure"><div>{text}</div>{caption}</figure>'
                 if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
                     cell.metadata["mystnb"] = {"image": {"alt": alt}}
+    _hide_answers(shown.cells)
     shown.metadata["run"] = run = solved.metadata.run
     if run.disturbed:
         warning = (
@@ -120,6 +122,26 @@ def page(lecture: source.Lecture, course: Path, *, draft: bool = False) -> Noteb
         )
         shown.cells.insert(1, nbformat.v4.new_markdown_cell(warning, id="draft"))
     return shown
+
+
+def _hide_answers(cells: list[NotebookNode]) -> None:
+    """Hide what may answer a prediction until the reader opens it: a folded cell as a whole, of others the output.
+
+    That's every cell from a guess to the one that compares it with the answer, or to the end of the section.
+    """
+    guessed = False
+    for cell in cells:
+        if cell.cell_type == "markdown":
+            guessed = guessed and re.search(r"^## ", cell.source, re.MULTILINE) is None
+            continue
+        answers = source.states_answer(cell.source)
+        if (guessed or answers) and "nbgrader" not in cell.metadata:
+            folded = "hide-input" in cell.metadata.get("tags", [])
+            cell.metadata["tags"] = ["hide-cell" if folded else "hide-output"]
+        if answers:
+            prompts = {f"code_prompt_{do}": f"{do.title()} the answer" for do in ("show", "hide")}
+            cell.metadata["mystnb"] = {**cell.metadata.get("mystnb", {}), **prompts}
+        guessed = (guessed or cell.source.startswith("guess")) and not answers
 
 
 def _measured(runs: list[NotebookNode]) -> str:

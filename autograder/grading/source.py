@@ -292,13 +292,18 @@ def _check(path: Path, line: int, name: str, built: bool) -> tuple[bytes, float]
         ) from None
 
 
+def states_answer(code: str) -> bool:
+    """Whether a cell compares a prediction with its answer."""
+    return re.search(r"^\s*reconcile\(", code, re.MULTILINE) is not None
+
+
 def _is_folded(cell: Any, before: str) -> bool:
     """Whether a cell's code is folded, because it imports, reveals an answer, or draws."""
     tags = cell.metadata.get("tags", [])
     if cell.cell_type != "code" or _OPEN in tags or "nbgrader" in cell.metadata:
         return False
     draws = "plots.show(" in cell.source and len(cell.source.splitlines()) >= _DRAWING
-    reveals = before.startswith("guess") or re.search(r"^\s*reconcile\(", cell.source, re.MULTILINE) is not None
+    reveals = before.startswith("guess") or states_answer(cell.source)
     return _FOLDED in tags or not before or reveals or draws
 
 

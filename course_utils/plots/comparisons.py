@@ -37,6 +37,7 @@ def curves(
     xunit: str = "",
     yunit: str = "",
     shares: bool = False,
+    against: str = "measured",
     title: str,
 ) -> Figure:
     """Draw curves over a common x on two logarithmic axes; measurements are filled, predictions hollow.
@@ -48,6 +49,7 @@ def curves(
         xlabel, ylabel: What the axes show.
         xunit, yunit: Their units: B, s, FLOP and units made of them get decimal prefixes.
         shares: The values are fractions of a whole; the y axis is linear, from 0 to 100%.
+        against: What the legend calls the filled marks, where nobody measured them, such as "counted".
         title: The finding.
 
     Raises:
@@ -88,7 +90,7 @@ def curves(
             for place, value in zip(x, values, strict=True):
                 mark(ax, place, value, markers[label], measured=is_measured, gid=label)
         label_ends(ax, {label: (x[-1], values[-1]) for label, _, values in reversed(drawn)})
-        legend(fig, measured=bool(measured), predicted=bool(predicted))
+        legend(fig, measured=bool(measured), predicted=bool(predicted), names=(against, "predicted"))
     return fig
 
 

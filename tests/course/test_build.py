@@ -93,9 +93,30 @@ def test_what_reveals_an_answer_or_only_imports_is_folded(lecture: source.Lectur
     first, *code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert first.metadata == FOLDED
     for before, cell in itertools.pairwise(code):
-        if before.source.startswith("guess = None") and "nbgrader" not in cell.metadata:
+        answers = re.search(r"^\s*reconcile\(", cell.source, re.MULTILINE)
+        may_answer = before.source.startswith("guess") and re.search(r"^assert ", cell.source, re.MULTILINE)
+        if (answers or may_answer) and "nbgrader" not in cell.metadata:
             assert cell.metadata == FOLDED, f"the answer stands below the question:\n{cell.source}"
     assert any(cell.metadata == {} for cell in code), "what a lecture teaches stays open"
+
+
+def predictions(cells: Sequence[Any]) -> tuple[int, int]:
+    """How often a lecture asks for a prediction: everywhere, and outside the parts whose headings say "(optional)"."""
+    text = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    required = [
+        part
+        for section in re.split(r"^(?=## )", text, flags=re.MULTILINE)
+        for part in re.split(r"^(?=### )", section, flags=re.MULTILINE)
+        if not any("(optional)" in whole.partition("\n")[0] for whole in (section, part))
+    ]
+    return text.count("**Predict.**"), "".join(required).count("**Predict.**")
+
+
+@pytest.mark.parametrize("lecture", LECTURES, ids=lambda lecture: lecture.name)
+def test_a_lecture_asks_for_four_to_eight_predictions(lecture: source.Lecture) -> None:
+    everywhere, required = predictions(lecture.notebook.cells)
+    assert 4 <= required <= everywhere <= 8
+    assert everywhere == sum(cell.source.startswith("guess") for cell in lecture.notebook.cells)
 
 
 def numbers_given_away(cells: Sequence[Any]) -> list[str]:
@@ -104,10 +125,11 @@ def numbers_given_away(cells: Sequence[Any]) -> list[str]:
     Looked at are two paragraphs, up to the next heading and without folds; 18 states an answer of 17.6.
     """
     found = []
-    for place, (cell, reveal) in enumerate(itertools.pairwise(cells)):
-        if not cell.source.startswith("guess = None") or reveal.cell_type != "code":
+    for place, cell in enumerate(cells, 1):
+        if not cell.source.startswith("guess"):
             continue
-        answers = _answers(ast.parse(reveal.source))
+        below = itertools.takewhile(lambda each: each.cell_type == "code", cells[place:])
+        answers = _answers(ast.parse("\n".join(each.source for each in below)))
         text = next((each.source for each in cells[place:] if each.cell_type == "markdown"), "")
         text = re.sub(r"<details>.*?</details>", "", re.split(r"^#", text, flags=re.MULTILINE)[0], flags=re.DOTALL)
         for written in re.findall(r"(?<![\w.,^{-])\d[\d,]*(?:\.\d+)?(?!\w)", "\n\n".join(text.split("\n\n")[:2])):

@@ -21,10 +21,11 @@ import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup, Tag
-from playwright.sync_api import Browser, BrowserContext, BrowserType, Page, Response
+from playwright.sync_api import Browser, BrowserContext, BrowserType, Error, Page, Response
 
 from autograder import project
-from autograder.authoring import book, build, colab, execution
+from autograder.authoring import book, build, colab
+from autograder.authoring.kernel import execution
 from autograder.grading import source
 from course_utils.explorers.explorer import load
 
@@ -53,8 +54,31 @@ def pages(site: Path) -> dict[Path, BeautifulSoup]:
     return {path: BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser") for path in found}
 
 
+@pytest.fixture(scope="module")
+def chromium(chromium: tuple[BrowserType, dict[str, Any]]) -> tuple[BrowserType, dict[str, Any]]:
+    """Chromium without a network: everything that isn't on this machine goes to a proxy that nobody runs.
+
+    (A page that Playwright routes, the usual way to do this, keeps nothing in its cache.)
+    """
+    kind, how = chromium
+    return kind, {**how, "args": [*how["args"], "--proxy-server=127.0.0.1:9"]}
+
+
+def test_the_browser_has_no_network(browser: Browser) -> None:
+    page = browser.new_page()
+    with pytest.raises(Error, match="ERR_PROXY_CONNECTION_FAILED"):
+        page.goto("http://192.0.2.1/")  # in a range that is kept free for examples
+    page.close()
+
+
 def lecture_page(site: Path, name: str) -> Path:
     return project.notebook_path(site / "notebooks", name).with_suffix(".html")
+
+
+def is_closed(element: Tag) -> bool:
+    """Whether an element can't be seen until the reader opens it."""
+    fold = element.find_parent("details")
+    return fold is not None and "open" not in fold.attrs
 
 
 def references(page: BeautifulSoup) -> Iterator[tuple[Tag, str]]:
@@ -116,6 +140,9 @@ def test_a_lecture_shows_the_students_text_with_its_outputs_and_figures(
         elif re.search(r"^plots\.show\(", cell.source, re.MULTILINE):
             found = output.select("svg[role=img][aria-label]") if output else []
             assert found and all(svg.find("path") for svg in found), f"no figure below:\n{cell.source}"
+        if "reconcile(" in cell.source:
+            assert output.text.strip(), f"no answer below:\n{cell.source}"
+            assert is_closed(output), f"the answer is in sight:\n{cell.source}"
     assert len(page.select("article .cell_output svg[role=img]")) >= 2
     diagrams = sum(cell.source.count("```mermaid") for cell in notebook.cells)
     assert len(page.select("article .diagram[aria-label] > svg")) == diagrams
@@ -201,7 +228,7 @@ def test_a_browser_shows_it_by_day_and_by_night(path: str, site: Path, reader: P
         assert reader.locator(".search-button__button:visible").count() == 1
         if "notebooks" in path:
             figures = reader.locator(".cell_output .course-figure svg").evaluate_all(
-                "all => all.map(e => e.clientWidth)"
+                "all => all.filter(e => e.checkVisibility()).map(e => e.clientWidth)"
             )
             assert min(figures) >= 600, "a figure's letters would be too small to read"
     assert problems == []
@@ -282,18 +309,18 @@ def test_an_explorer_in_the_book_says_what_python_says_here(
     assert roots.count()
     for number in range(roots.count()):
         root = roots.nth(number)
-        described = json.loads(root.get_attribute("data-explorer") or "")
-        explorer = load(**described)
-        changed, seen = set(), 0
+        explorer, changed, seen, moved = explorers.shown(root), set(), 0, set()
         for what, asked, answer in explorers.moves(root, page):
             mine = explorer.frame(asked["state"], asked["moved"], asked["width"])
-            assert json.loads(json.dumps(mine)) == answer, f"{described['name']}, {what}"
+            assert json.loads(json.dumps(mine)) == answer, f"{explorer.name}, {what}"
             shown = root.evaluate(explorers.SHOWN)
             if not answer["problem"]:
-                assert shown == "", f"{described['name']}, {what}: {shown}"
+                assert shown == "", f"{explorer.name}, {what}: {shown}"
                 changed.add(answer["svg"])
                 seen += "as before" not in what
-        assert len(changed) > seen / 3, f"{described['name']}: {seen} moves, {len(changed)} drawings"
+                moved.add(asked["moved"])
+        assert len(changed) > seen / 3, f"{explorer.name}: {seen} moves, {len(changed)} drawings"
+        assert explorers.reached(explorer).keys() <= moved
     assert problems == []
     page.close()
 
@@ -375,13 +402,16 @@ def test_without_a_script_or_a_server_an_explorer_is_a_picture_that_says_so(
     how: str, site: Path, address: str, browser: Browser
 ) -> None:
     page = browser.new_page(java_script_enabled=how == "from a file")
-    path = lecture_page(site, EXPLORED[0])
-    page.goto(path.as_uri() if how == "from a file" else f"{address}/{path.relative_to(site).as_posix()}")
-    explorer = page.locator("figure.course-explorer").first
-    assert explorer.locator(".course-wide svg").is_visible() and not explorer.locator(".course-narrow svg").is_visible()
-    assert explorer.locator(".course-finding").inner_text()
-    assert "need JavaScript and work only on a page from a web server" in explorer.inner_text()
-    assert not explorer.locator("input, select").count()
+    for path in [site / "planner.html", *(lecture_page(site, name) for name in EXPLORED)]:
+        page.goto(path.as_uri() if how == "from a file" else f"{address}/{path.relative_to(site).as_posix()}")
+        found = page.locator("figure.course-explorer").all()
+        assert found, path.name
+        for explorer in found:
+            assert explorer.locator(".course-wide svg").is_visible(), path.name
+            assert not explorer.locator(".course-narrow svg").is_visible(), path.name
+            assert explorer.locator(".course-title").inner_text() and explorer.locator(".course-finding").inner_text()
+            assert "need JavaScript and work only on a page from a web server" in explorer.inner_text(), path.name
+            assert not explorer.locator("input, select").count(), path.name
     page.close()
 
 
@@ -414,6 +444,56 @@ def made_up(folder: Path, text: str, code: str) -> Path:
     path = folder / "11_made_up.py"
     path.write_text(f'# %% [markdown]\nr"""\n# 11 · Made up\n\n{text}\n"""\n\n# %%\n{code}\n', encoding="utf-8")
     return path
+
+
+ANSWERED = """
+from course_utils.predict import reconcile
+print("the machine")
+
+# %%
+guess = None  # dozens
+
+# %%
+reconcile("eggs", guess, 12, "dozens")
+
+# %%
+guess_of_shells = None  # shells
+
+# %%
+shells = 24
+
+# %%
+print("what it takes to", "find", shells)
+
+# %%
+reconcile("shells", guess_of_shells, shells, "shells")
+
+# %%
+print("in the open")
+"""
+
+
+@pytest.mark.usefixtures("not_kept")
+def test_an_answer_is_hidden_until_the_reader_opens_it(tmp_path: Path) -> None:
+    front = book.make_book(tmp_path / "book", [made_up(tmp_path, "**Predict.** How many?", ANSWERED)])
+    page = BeautifulSoup(lecture_page(front.parent, "11_made_up").read_text(encoding="utf-8"), "html.parser")
+    shown = {output.text.strip(): output for output in page.select(".cell_output")}
+    assert {said: is_closed(output) for said, output in shown.items()} == {
+        "the machine": False,
+        "eggs: 12 dozens": True,
+        "what it takes to find 24": True,
+        "shells: 24 shells": True,
+        "in the open": False,
+    }
+    assert [each.text for each in page.select("details p.collapsed")] == [
+        "Show code cell source",
+        "Show the answer",
+        "Show code cell content",
+        "Show code cell output",
+        "Show the answer",
+    ]
+    [run] = [code for code in page.select(".cell_input") if "what it takes to" in code.text]
+    assert not is_closed(run), "only the output of what's taught is hidden"
 
 
 @pytest.mark.usefixtures("not_kept")

@@ -12,7 +12,7 @@ exercise.requirement(
     "sharded (the default): the model is split among the devices, and their memory adds up",
     points=0.5,
     tolerance=1e-8,
-    visible=[given(8, 80, 16), given(2, 141, 12), given(3, 24, 8, True), given(16, 2.5, 0.5)],
+    visible=[given(6, 48, 16), given(2, 141, 12), given(3, 24, 8, True), given(16, 2.5, 0.5)],
     edges={
         "one device": given(1, 80, 16),
         "by name": given(4, 80, 16, sharded=True),
@@ -27,7 +27,7 @@ exercise.requirement(
     "not sharded: every device holds the whole model, and more devices don't make room for a larger model",
     points=0.5,
     tolerance=1e-8,
-    visible=[given(8, 80, 16, False), given(3, 24, 8, sharded=False)],
+    visible=[given(6, 48, 16, False), given(3, 24, 8, sharded=False)],
     edges={
         "one device": given(1, 80, 16, False),
         "half a byte for each parameter": given(8, 80, 0.5, False),
