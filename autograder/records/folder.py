@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import json
 import os
 import stat
@@ -236,7 +237,13 @@ class ClassFolder:
         """
         named = (self.settings.submitted, self.settings.autograded, self.settings.feedback, "attempts")
         steps = [self.root / step for step in named]
-        links = [p for step in steps for deep in ("*", "*/*") for p in step.glob(deep) if p.is_symlink()]
+        found = [  # unlike Path.glob, this passes over whatever can't be looked at
+            step / each
+            for step in steps
+            for deep in ("*", "*/*")
+            for each in glob.glob(deep, root_dir=step, include_hidden=True)
+        ]
+        links = [path for path in found if os.path.islink(path)]
         url = database or self.gradebook_url
         book = url.removeprefix("sqlite:///")
         books = [] if book == url else [Path(book), Path(book).parent]

@@ -84,11 +84,8 @@ def test_one_that_brings_the_module_back_is_run(setup: str, theirs: str) -> None
 )  # fmt: skip
 def test_a_person_looks_at_a_wrong_answer_that_asks_the_machine_for_something(asks: str) -> None:
     def reasons(lecture: str, answer: str) -> list[str]:
-        return list(
-            read(problems_of("import os", lecture), Cell("import os"), Cell(answer, "f")).excuses(
-                2, 0, (), hidden=False
-            )
-        )
+        program = read(problems_of("import os", lecture), Cell("import os"), Cell(answer, "f"))
+        return list(program.excuses(2, 0, (), hidden=False))
 
     answer = f"def f(x):\n    return 1 if {asks} else 2"
     [why] = reasons("pass", answer)
