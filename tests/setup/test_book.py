@@ -23,7 +23,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup, Tag
 from PIL import Image, ImageStat
-from playwright.sync_api import Browser, BrowserContext, BrowserType, Error, Page, Response
+from playwright.sync_api import Browser, BrowserContext, BrowserType, Error, Page, Response, expect
 
 from autograder import project
 from autograder.authoring import book, build, colab, execution
@@ -90,7 +90,7 @@ def references(page: BeautifulSoup) -> Iterator[tuple[Tag, str]]:
 def test_every_page_is_there_and_can_be_reached(site: Path, pages: dict[Path, BeautifulSoup]) -> None:
     wanted = {lecture_page(site, name) for name in LECTURES}
     wanted |= {site / "docs" / path.with_suffix(".html").name for path in (project.ROOT / "docs").glob("*.md")}
-    wanted |= {site / "CONTRIBUTING.html"}
+    wanted |= {site / name for name in ("CONTRIBUTING.html", "planner.html", "notebooks/glossary.html")}
     front = pages[site / "index.html"]
     linked = {site / unquote(link.partition("#")[0]) for _, link in references(front) if not urlsplit(link).scheme}
     assert wanted <= linked & pages.keys()
@@ -218,7 +218,9 @@ def test_a_browser_shows_it_by_day_and_by_night(path: str, site: Path, reader: P
     reader.goto((site / path).as_uri())
     look = reader.evaluate(LOOK)
     assert look["dark"] == reader.evaluate("matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'")
+    expect(reader.get_by_text("By the authors of Every Byte, Every FLOP")).to_be_visible()
     if "notebooks" in path:
+        assert reader.locator("div.highlight:has(> pre) > button.copybtn").count() > 20
         assert look["ink"] == look["text"], "a figure's ink is not the page's"
         assert look["paper"] == "rgba(0, 0, 0, 0)", "the theme put paper below a figure whose ink is the page's"
     else:
@@ -429,6 +431,7 @@ def test_a_plan_is_in_its_pages_address(address: str, browser: Browser, returnin
     assert title != first
     other = browser.new_page()
     other.goto(sent)
+    expect(other.locator(".course-wake")).to_contain_text("Loading Python into this page")
     other.locator(".course-title", has_text=title).wait_for(timeout=explorers.WAIT)
     assert other.locator("input[name=cards]").input_value() == "2048"
     page.close()
