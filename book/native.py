@@ -1,4 +1,7 @@
-"""Formulas as MathML and Mermaid's diagrams as SVG: browsers draw both by themselves, without a script."""
+"""Formulas as MathML and Mermaid's diagrams as SVG: browsers draw both by themselves, without a script.
+
+Images get a caption, as all figures of the book have.
+"""
 
 import html
 import re
@@ -59,7 +62,20 @@ def caption(label: str) -> str:
     return f'<figcaption aria-hidden="true">{label}</figcaption>'
 
 
+def captioned(app: Sphinx, page: nodes.document, name: str) -> None:
+    """Make a figure of each image, with its alt text as the caption; an image within a sentence stays there."""
+    for image in list(page.findall(nodes.image)):
+        alone = isinstance(image.parent, nodes.paragraph) and len(image.parent.children) == 1
+        if not image.get("alt") or (isinstance(image.parent, nodes.TextElement) and not alone):
+            continue
+        label = html.escape(image["alt"])
+        start, end = '<figure class="course-figure"><div>', f"</div>{caption(label)}</figure>"
+        figure = [nodes.raw("", start, format="html"), image.copy(), nodes.raw("", end, format="html")]
+        (image.parent if alone else image).replace_self(figure)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_html_math_renderer("native", (inline, None), (block, None))
     app.add_directive("mermaid", Mermaid)
+    app.connect("doctree-resolved", captioned)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

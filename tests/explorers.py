@@ -36,11 +36,18 @@ PUT = """(control, value) => {
   control[control.type === "checkbox" ? "checked" : "value"] = value;
   control.dispatchEvent(new Event(control.matches("select, [type=checkbox]") ? "change" : "input"));
 }"""
-# How the page differs from its frame: the drawing, which is changed piece by piece, and the texts. "" if not at all.
+# How the page differs from its frame: the drawing, which is changed piece by piece, the texts, and the words that say a
+# slider's value. "" if not at all.
 SHOWN = """root => {
   for (const name of ["title", "finding", "guess"]) {
     const said = root.querySelector(`:scope > .course-${name}`)?.textContent ?? "";
     if (said !== root.frame[name]) return `${name}: ${said}\\n instead of \\n${root.frame[name]}`;
+  }
+  for (const { name, options } of root.frame.controls.filter(({ kind }) => kind === "slider")) {
+    const input = root.querySelector(`input[name="${name}"]`);
+    const said = [input.getAttribute("aria-valuetext"), input.parentElement.querySelector("output").textContent];
+    const wanted = options[input.value];
+    if (said.some((each) => each !== wanted)) return `${name}: ${said} instead of ${wanted}`;
   }
   const made = new DOMParser().parseFromString(root.frame.svg, "image/svg+xml").documentElement;
   const here = root.querySelector(".course-drawing svg").cloneNode(true);

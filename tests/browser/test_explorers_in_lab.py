@@ -40,6 +40,13 @@ def test_a_restart_a_reopening_and_an_export(lab: Lab, page: Page) -> None:
     assert top is not None and bottom is not None
     assert bottom["y"] + bottom["height"] - top["y"] < 570
 
+    live.locator("input").first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(live.locator("input").first).to_have_css("outline-width", "3px")  # the focus can be seen
+    ghost = live.locator(".course-drawing svg > .course-ghost")  # the previous setting, which stays behind
+    expect(ghost).to_have_count(1, timeout=20_000)
+    expect(ghost).to_have_attribute("aria-hidden", "true")
+
     page.evaluate("jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
     page.locator("#jp-bottom-panel, .jp-StatusBar-Widget").get_by_text("| Idle").wait_for(timeout=WAIT)
     live.locator("input").first.focus()

@@ -21,7 +21,7 @@ Color = tuple[float, float, float]
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 CSS = (Path(__file__).parents[2] / "course_utils" / "explorers" / "explorer.css").read_text(encoding="utf-8")
-BACKGROUNDS = {"light": "#ffffff", "dark": "#111111", "dark book": "#14181e"}  # JupyterLab's two, and the web book's
+BACKGROUNDS = {"light": "#ffffff", "dark": "#111111", "dark book": "#121212"}  # JupyterLab's two, and the web book's
 # Thin lines that only help to read a place, and what hasn't happened yet.
 QUIET = {"l-grid"}
 # What a class sets: {"f-data": {"fill": "--c-data"}}
