@@ -150,9 +150,9 @@ def get_batch(
             f"get_batch was given {len(tokens):,} tokens for context={context}; expected {context + 1:,} or more, "
             "since the last input needs a target. Use a shorter context or a longer text."
         )
-    starts = torch.randint(count, (batch, 1), generator=generator)
-    places = (starts + torch.arange(context + 1)).numpy()
-    rows = torch.from_numpy(np.asarray(tokens[places]).astype(np.int64))
+    windows = np.lib.stride_tricks.sliding_window_view(tokens, context + 1)  # a view: nothing is read yet
+    chosen = windows[torch.randint(count, (batch,), generator=generator).numpy()]
+    rows = torch.from_numpy(chosen.astype(np.int64))
     device = torch.device(device)
     rows = rows.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else rows.to(device)
     return rows[:, :-1], rows[:, 1:]

@@ -777,6 +777,9 @@ are vectors.)
 
 
 # %%
+from torch.utils._pytree import tree_leaves
+
+
 class Lion(torch.optim.Optimizer):
     """Keeps one average; steps by the sign of that average mixed with the gradient."""
 
@@ -794,10 +797,11 @@ class Lion(torch.optim.Optimizer):
                 m.mul_(beta2).add_(p.grad, alpha=1 - beta2)
 
 
-def state_bytes(optimizer: torch.optim.Optimizer) -> int:
-    """Bytes of all tensors that an optimizer keeps."""
-    kept = [value for state in optimizer.state.values() for value in state.values()]
-    return sum(storage_bytes(value) for value in kept if isinstance(value, Tensor))
+def held(things: Any) -> int:
+    """Bytes of the storages of all tensors in nested lists and dicts."""
+    return sum(
+        storage_bytes(thing) for thing in tree_leaves(things) if isinstance(thing, Tensor)
+    )
 
 
 teacher = stack(d, 1).to(device)
@@ -818,7 +822,7 @@ for name, make in (
         loss.backward()
         optimizer.step()
         losses.setdefault(name, []).append(loss.item())
-    enter(f"{name}: state", optimizer_bytes(shapes, name), state_bytes(optimizer))
+    enter(f"{name}: state", optimizer_bytes(shapes, name), held(optimizer.state_dict()))
     print(f"    loss {losses[name][0]:.2f} at first, {losses[name][-1]:.2f} after 40 steps")
     assert losses[name][-1] < losses[name][0] / 2
 of_the_stack = [tuple(p.shape) for p in model.parameters()]
@@ -938,9 +942,9 @@ assert thin == 2 * L * rank * (d + 4 * d)
 lora_kept = saved_bytes(forward_loss, data.detach(), goal, exclude=model)
 forward_loss(data.detach(), goal).backward()
 adamw.step()
-gradient_bytes = sum(storage_bytes(p.grad) for p in model.parameters() if p.grad is not None)
+gradient_bytes = held([p.grad for p in model.parameters()])
 enter("LoRA: gradients", 4 * thin, gradient_bytes)
-enter("LoRA: state", 8 * thin + 4 * len(trained), state_bytes(adamw))
+enter("LoRA: state", 8 * thin + 4 * len(trained), held(adamw.state_dict()))
 print(f"parameters that are trained: {thin:,} of {numbers:,}")
 reconcile("activations with LoRA", guess, lora_kept / plain_kept, "times those without")
 
@@ -1212,11 +1216,9 @@ def train(checkpoints: bool, size: int, name: str) -> tuple[list[float], dict[st
         losses.append(accumulate(trained, squared_error, x, target, size))
         optimizer.step()
     return losses, {
-        "parameters": sum(storage_bytes(p) for p in trained.parameters()),
-        "gradients": sum(
-            storage_bytes(p.grad) for p in trained.parameters() if p.grad is not None
-        ),
-        "optimizer state": state_bytes(optimizer),
+        "parameters": held(list(trained.parameters())),
+        "gradients": held([p.grad for p in trained.parameters()]),
+        "optimizer state": held(optimizer.state_dict()),
         "activations": kept,
     }
 

@@ -87,12 +87,6 @@ def same(a: Tensor | None, b: Tensor) -> bool:
     return a is not None and bool((a - b).abs().max() <= 1e-4 * b.abs().max())
 
 
-def state_bytes(optimizer: torch.optim.Optimizer) -> int:
-    """Bytes of all tensors that an optimizer keeps."""
-    kept = [value for state in optimizer.state.values() for value in state.values()]
-    return sum(storage_bytes(value) for value in kept if isinstance(value, Tensor))
-
-
 ledger: list[tuple[str, float, float]] = []  # what, bytes predicted, bytes measured
 
 
@@ -648,6 +642,11 @@ def held(tensors: Iterable[Tensor | None]) -> int:
     return sum(storage_bytes(tensor) for tensor in tensors if tensor is not None)
 
 
+def moment_bytes(adamw: torch.optim.AdamW) -> int:
+    """Bytes of AdamW's state, without the step counters."""
+    return held(state[m] for state in adamw.state.values() for m in ("exp_avg", "exp_avg_sq"))
+
+
 def zero_training(group: Group, stage: int, x: Tensor, y: Tensor) -> dict[str, Any]:
     """Three steps at a stage of ZeRO: what each rank holds, sends and ends with."""
     x, y = (t.chunk(group.size)[group.rank].to(group.device) for t in (x, y))
@@ -690,7 +689,7 @@ def zero_training(group: Group, stage: int, x: Tensor, y: Tensor) -> dict[str, A
             p.grad = None
     result["parameters"] = held(model.parameters())
     result["master copy"] = held(parts or ([sharded.part] if sharded else []))
-    result["state"] = state_bytes(adamw) - 4 * len(adamw.state)  # without the step counters
+    result["state"] = moment_bytes(adamw)
     whole = [p if stage < 3 else group.all_gather(p) for p in model.parameters()]
     result["trained"] = torch.cat([p.detach().flatten() for p in whole])
     return result
@@ -1377,7 +1376,7 @@ def train_alone(x: Tensor, y: Tensor) -> dict[str, Any]:
         "losses": losses,
         "parameters": held(model.parameters()),
         "gradients": held(p.grad for p in model.parameters()),
-        "optimizer state": state_bytes(optimizer) - 4 * len(optimizer.state),
+        "optimizer state": moment_bytes(optimizer),
         "activations": kept,
         "weights": torch.cat([p.detach().flatten() for p in model.parameters()]),
     }
@@ -1404,7 +1403,7 @@ def train_together(group: Group, x: Tensor, y: Tensor) -> dict[str, Any]:
         "losses": losses,
         "parameters": held([*model.parameters(), optimizer.part]),
         "gradients": held(p.grad for p in model.parameters()),
-        "optimizer state": state_bytes(optimizer.adamw) - 4,
+        "optimizer state": moment_bytes(optimizer.adamw),
         "activations": kept,
         "weights": torch.cat([p.detach().flatten() for p in model.parameters()]),
     }

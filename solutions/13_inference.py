@@ -66,15 +66,17 @@ class Attention(nn.Module):
 
     def __init__(self, width: int, heads: int, kv_heads: int) -> None:
         super().__init__()
-        self.heads, self.kv_heads = heads, kv_heads
         self.size = width // heads  # e, the length of a head's vectors
-        self.qkv = nn.Linear(width, (heads + 2 * kv_heads) * self.size, bias=False)
+        self.q = nn.Linear(width, heads * self.size, bias=False)
+        self.kv = nn.Linear(width, 2 * kv_heads * self.size, bias=False)
         self.out = nn.Linear(width, width, bias=False)
 
     def forward(self, x: Float[Tensor, "b t d"], cache: Any = None) -> Float[Tensor, "b t d"]:
         """What each token collects from itself and from the tokens before it."""
-        parts = rearrange(self.qkv(x), "b t (h e) -> b h t e", e=self.size)
-        q, k, v = parts.split((self.heads, self.kv_heads, self.kv_heads), dim=1)
+        q, k, v = (
+            rearrange(part, "b t (h e) -> b h t e", e=self.size)
+            for part in (self.q(x), *self.kv(x).chunk(2, dim=-1))
+        )
         if cache is None:
             y = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
         else:

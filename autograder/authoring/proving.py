@@ -90,6 +90,7 @@ class Prover:
     def __init__(self, spec: Spec, draws: int, seeds: Sequence[int], pairs: int) -> None:
         self.spec, self.seeds, self.pairs = spec, seeds, pairs
         self.name = spec.cells.name
+        self.thorough = draws > DRAWS  # then also what takes too long for `make test`
         self.report = Report(visible_check(spec))
         self.right_answer = right = reference(spec)
         each = max(DRAWN, draws // len(spec.promises))
@@ -207,6 +208,8 @@ class Prover:
             broken = broken or drawn or set()
             if len(broken) == 1 and not broken <= alone and not self.on_one_draw(ran, broken):
                 alone |= broken
+            if self.thorough:
+                self.by_class(program, ran, seen)
             if not seen and not program.unseen:
                 how = "`unseen`" if program.edits else "`# unseen: …` below its title"
                 self.say(f"{_where(program)} fails no visible case\n  → add one, or say why not: {how}")
@@ -217,6 +220,18 @@ class Prover:
         for number, pool in enumerate(self.pools):
             if number not in alone:
                 self.say(f"no wrong program fails only {pool.promise.text!r}: is it a separate requirement?")
+
+    def by_class(self, program: Program, ran: Trial, seen: set[int]) -> None:
+        """A wrong program meets a promise in every class or in none, so that its points don't depend on the class."""
+        for number, pool in enumerate(self.pools):
+            if number in seen or self.differs(ran, pool, pool.edges) is not None:
+                continue
+            told = [case for seed in self.seeds if (case := self.differs(ran, pool, pool.drawn(seed))) is not None]
+            if 0 < len(told) < len(self.seeds):
+                self.say(
+                    f"{_where(program)} fails {pool.promise.text!r} with {len(told)} of {len(self.seeds)} seeds, so "
+                    f"its points depend on the class\n  → add an edge: {_shown(self.shrunk(ran, pool) or told[0])}"
+                )
 
     def on_one_draw(self, ran: Trial, broken: set[int]) -> set[int]:
         """The other promises that a program breaks on the first seed's draws."""

@@ -98,6 +98,10 @@ def test_what_reveals_an_answer_or_only_imports_is_folded(lecture: source.Lectur
         if (answers or may_answer) and "nbgrader" not in cell.metadata:
             assert cell.metadata == FOLDED, f"the answer stands below the question:\n{cell.source}"
     assert any(cell.metadata == {} for cell in code), "what a lecture teaches stays open"
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    hints = re.findall(r"<details><summary>Hint (\d)</summary>.+?</details>", text, re.DOTALL)
+    assert hints == ["1", "2"] * len(lecture.exercises), "each hint is folded away"
+    assert text.count("Hint ") == len(hints), "there is a hint in sight"
 
 
 def predictions(cells: Sequence[Any]) -> tuple[int, int]:

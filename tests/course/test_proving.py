@@ -129,6 +129,15 @@ WEAK = {
         replaced("# %% equivalent: max(x, low) → max(low, x)", "# %% equivalent: max(x, low) → min(x, low)"),
         "min\\(x, low\\)': this mutant fails, or no longer exists|max\\(low, x\\)' agrees with the reference",
     ),
+    "an equivalent mutant that a rare input shows": (
+        lambda text: (
+            text.replace('"equal ends are in order": given(3, 2, 2)', '"other": given(3, 0, 9)').replace(
+                '"nothing between": given(5, 2, 2)', '"other": given(5, 2, 3)'
+            )
+            + "\n# %% equivalent: low > high → low >= high\n# why: equal ends are rare\n"
+        ),
+        r"equivalent 'low > high → low >= high' is not equivalent: given\(",
+    ),
     "too few wrong programs": (
         lambda text: without_cell("wrong", "halfway")(without_cell("wrong", "always")(text)),
         "only 7 wrong programs, expected 8",
@@ -136,6 +145,20 @@ WEAK = {
     "too few right programs": (without_cell("right", "by sorting"), "only 2 right programs, expected 3"),
     "no domain": (replaced("    domain=st.builds(given, numbers, numbers, numbers),\n", ""), "has no domain"),
 }
+
+
+def test_points_that_depend_on_the_class_are_found_with_many_draws(tmp_path: Path) -> None:
+    """A program that fails visibly in one requirement breaks another one only on rare draws."""
+    rare = "domain=st.builds(lambda x, high: given(x, 307, high), numbers, st.integers(270, 340))"
+    wide = SOUND.replace("domain=st.builds(given, numbers, numbers, numbers)", rare)
+    wide = wide.replace('"equal ends are in order": given(3, 2, 2)', '"other": given(3, 0, 9)')
+    wide += "\n# %% wrong: refuses one end, and ignores the lower one\n" + NO_ENDS.replace("max(x, low)", "x")
+    for draws, found in ((200, False), (201, True)):
+        prover = proving.Prover(read(tmp_path, wide), draws, range(5), 0)
+        prover.wrong()
+        says = [each for each in prover.report.problems if "so its points depend on the class" in each]
+        assert bool(says) is found, prover.report.problems
+    assert all("given(0, 307, 307)" in each for each in says)
 
 
 def test_a_hole_that_few_inputs_show_is_reported_with_its_smallest_input(tmp_path: Path) -> None:

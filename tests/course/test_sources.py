@@ -135,6 +135,17 @@ def _title(lecture: source.Lecture) -> str:
     return lecture.notebook.cells[0].source.splitlines()[0].removeprefix("# ")
 
 
+@pytest.mark.parametrize("path", source.lectures(project.SOLUTIONS), ids=lambda path: path.stem)
+def test_a_lecture_uses_the_result_of_each_of_its_exercises(path: Path) -> None:
+    lecture = source.parse(path, path.read_text(encoding="utf-8"), built=False)
+    for exercise in lecture.exercises:
+        own = (exercise.name, f"test_{exercise.name}")
+        others = [c.source for c in lecture.notebook.cells if c.cell_type == "code" and c.id not in own]
+        made = re.findall(r"^(?:def|class) (\w+)", exercise.solution, re.MULTILINE)
+        used = [name for name in made if any(re.search(rf"\b{name}\b", text) for text in others)]
+        assert used, f"{lecture.name} never uses {' or '.join(made)}, although exercise {exercise.name} asks for it"
+
+
 def test_every_diagram_of_the_lectures_can_be_drawn() -> None:
     """The web book draws them too, but takes minutes to say that it can't."""
     spec = importlib.util.spec_from_file_location("native", project.ROOT / "book" / "native.py")

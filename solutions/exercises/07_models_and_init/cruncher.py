@@ -1,3 +1,6 @@
+import math
+from statistics import NormalDist
+
 import torch
 from hypothesis import strategies as st
 
@@ -177,6 +180,21 @@ exercise.requirement(
     },
     domain=linears(),
 )
+normal = NormalDist()
+inside = normal.cdf(3) - normal.cdf(-3)
+# The statement allows a normal distribution that is cut at ±3 std or not at all: its std, and the share within it.
+CUT = math.sqrt(1 - 6 * normal.pdf(3) / inside)
+WITHIN = [(normal.cdf(CUT) - normal.cdf(-CUT)) / inside, normal.cdf(1) - normal.cdf(-1)]
+FEWEST, NARROWEST = 117_000, 400  # every case below has so many weights in Linear, and so many inputs in Cruncher
+
+
+def about(low, high, count, spread):
+    """From low to high, and eight standard errors beyond, as in a `band`: chance fails no right answer."""
+    margin = 8 * spread / math.sqrt(count)
+    return round(low - margin, 4), round(high + margin, 4)
+
+
+STD = math.sqrt(1 / 2)  # the standard error of n numbers' std is STD / √n
 LINEAR = "std of Linear's weight, times √d_in"
 exercise.requirement(
     "each layer draws its own weights from a normal distribution with mean 0 and std 1/√d_in, truncated at ±3 "
@@ -184,11 +202,11 @@ exercise.requirement(
     points=0.5,
     probe=begin,
     bounds={
-        LINEAR: (0.97, 1.015),
-        "mean of Linear's weight, divided by its std": (-0.02, 0.02),
-        "share of Linear's weight within 1 std": (0.67, 0.7),
-        "std of a layer's weight in Cruncher, times √dim": (0.97, 1.015),
-        "std of final's weight in Cruncher, times √dim": (0.8, 1.2),
+        LINEAR: about(CUT, 1, FEWEST, STD),
+        "mean of Linear's weight, divided by its std": about(0, 0, FEWEST, 1),
+        "share of Linear's weight within 1 std": about(*WITHIN, FEWEST, math.sqrt(WITHIN[0] * (1 - WITHIN[0]))),
+        "std of a layer's weight in Cruncher, times √dim": about(CUT, 1, NARROWEST**2, STD),
+        "std of final's weight in Cruncher, times √dim": about(CUT, 1, NARROWEST, STD),
     },
     visible=[
         given(600, 400, 600, says="the initial weights of one Linear(600, 400) and of two models Cruncher(600, 2)"),
