@@ -30,6 +30,7 @@ from autograder.grading.marks import Result, State, counts
 from autograder.grading.text import NOTES_LIMIT, clean, counted, folded, one_line
 from autograder.inside.limits import Limits
 from autograder.inside.names import defined
+from autograder.locks import locked
 from autograder.project import source_path
 from autograder.records import attempts, decisions, due, results, roster
 from autograder.records.export import Format
@@ -123,10 +124,12 @@ def init(
     with _plain_errors():
         paths = ClassFolder(folder).lectures
         build.require_current(map(source.read, paths))
-        lectures = build.course_directory(folder, paths, seed=None, course_id=course_id)
-        for lecture in lectures:
-            console.print(f"{folder}/source/{lecture.name}", highlight=False)
-        _draw_inputs(ClassFolder(folder), lectures)
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder / ".init.lock", lambda: _say(f"waiting until another command has made {folder}")):
+            lectures = build.course_directory(folder, paths, seed=None, course_id=course_id)
+            for lecture in lectures:
+                console.print(f"{folder}/source/{lecture.name}", highlight=False)
+            _draw_inputs(ClassFolder(folder), lectures)
     console.print(
         f"Next, in {folder}:\n  nbgrader generate_assignment 01_tensors     (if you hand out or grade with nbgrader)\n"
         "  course collect . 01_tensors SOURCE          (or put submissions into "
@@ -243,7 +246,7 @@ def collect(
         task = bar.add_task("collecting", total=None)
         found = collecting.collect(
             ClassFolder(folder), lecture_name, source_of, lectures, file=roster_file, dry_run=dry_run,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            progress=lambda done, total: bar.update(task, completed=done, total=total), say=_say,
         )  # fmt: skip
     if dry_run:
         for student, attempt in found.new:
@@ -385,7 +388,7 @@ def _grade(folder: ClassFolder, lecture_name: str, **options: Any) -> Summary:
                 description = folded(one_line(latest.student), 24)[0] if latest else "starting the workers"
                 bar.update(task, completed=done, total=total, description=description)
 
-            return grade_class(folder, lecture_name, progress=progress, say=bar.console.print, **options)
+            return grade_class(folder, lecture_name, progress=progress, say=_say, **options)
     except KeyboardInterrupt:
         print("course: stopped; finished results are kept, and the same command continues from there", file=sys.stderr)
         raise typer.Exit(130) from None

@@ -7,16 +7,18 @@ nbgrader's exchange also has its ``submission_secret.txt``, which nbgrader needs
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from autograder import CourseError
 from autograder.grading.submission import digest
+from autograder.locks import locked
 from course_utils.files import replacing
 
 from .exchange import SECRET, TIMESTAMP
@@ -89,6 +91,14 @@ def in_order(found: list[Attempt]) -> list[Attempt]:
     return sorted(found, key=lambda attempt: (attempt.order if one_kind else 0.0, attempt.number))
 
 
+@contextlib.contextmanager
+def alone(folder: ClassFolder, lecture_name: str, say: Callable[[str], None]) -> Iterator[None]:
+    """Hold the lock without which no command stores attempts of a lecture or changes which one is graded."""
+    waiting = f"waiting until another command has collected {lecture_name} in {folder}"
+    with locked(folder.root / f".{lecture_name}.collect.lock", lambda: say(waiting)):
+        yield
+
+
 def add(folder: ClassFolder, lecture_name: str, student: str, attempt: Attempt, content: bytes) -> None:
     """Store an attempt, completely or not at all. Raises FileExistsError if there already is one with its number."""
     place = folder.attempts(student, lecture_name)
@@ -149,6 +159,6 @@ def _files(lecture_name: str, attempt: Attempt, content: bytes) -> Mapping[str, 
 
 
 def remove_partials(folder: ClassFolder, lecture_name: str, student: str) -> None:
-    """Delete what a killed command left behind. Nothing else may be storing this student's attempts at the time."""
+    """Delete what a killed command left behind. Only for the one that stores attempts `alone`."""
     for partial in folder.attempts(student, lecture_name).glob(".*.partial"):
         shutil.rmtree(partial, ignore_errors=True)

@@ -44,6 +44,7 @@ def settle(
     workers: int | None = None,
     scheduler: str = "",
     progress: Callable[[int, int, Result | None], None] = lambda done, total, latest: None,
+    say: Callable[[str], None] = lambda message: None,
 ) -> list[str]:
     """Put the attempt with the most points into ``submitted/``, for each student who has several. Safe to repeat.
 
@@ -58,7 +59,7 @@ def settle(
                 found[student] = theirs
         except attempts.AttemptError as error:
             remarks.append(f"{student}: {error}")
-    tasks = list(_tasks(folder, problems, found, limits, again, unsafe))
+    tasks = list(_tasks(folder, problems, found, limits, again, unsafe, remarks))
     if tasks:
         outcomes = engine.grade_all(iter(tasks), limits, unsafe=unsafe, workers=workers, scheduler=scheduler)
         with contextlib.closing(outcomes):
@@ -71,9 +72,10 @@ def settle(
                 found[task.student].earned[task.key] = result
                 remarks += _keeping(partial(results.write_attempt, folder, result))
                 progress(done, len(tasks), result)
-    for student, theirs in found.items():
-        if best := _best(folder, rules, students[student], theirs):
-            remarks += _keeping(partial(attempts.install, folder, problems.lecture_name, student, *best))
+    with attempts.alone(folder, problems.lecture_name, say):
+        for student, theirs in found.items():
+            if best := _best(folder, rules, students[student], theirs):
+                remarks += _keeping(partial(attempts.install, folder, problems.lecture_name, student, *best))
     return remarks
 
 
@@ -92,15 +94,26 @@ def _several(folder: ClassFolder, problems: ProblemSet, student: str) -> _Theirs
 
 
 def _tasks(
-    folder: ClassFolder, problems: ProblemSet, found: Mapping[str, _Theirs], limits: Limits, again: bool, unsafe: bool
+    folder: ClassFolder,
+    problems: ProblemSet,
+    found: Mapping[str, _Theirs],
+    limits: Limits,
+    again: bool,
+    unsafe: bool,
+    remarks: list[str],
 ) -> Iterator[Task]:
+    """The attempts that a worker must grade. Adds a remark on each that had a result, which is damaged."""
     for student, theirs in found.items():
         name = problems.lecture_name
         counts = results.standing(folder, name, student)
         for _, content, key in theirs.stored:
             if key in theirs.earned:
                 continue
-            before = counts if counts.key == key else results.read_attempt(folder, name, student, key)
+            try:
+                before = counts if counts.key == key else results.read_attempt(folder, name, student, key)
+            except results.ResultError as error:
+                remarks.append(str(error).splitlines()[0])
+                before = None
             if before is not None and before.points is not None and not again:
                 theirs.earned[key] = before
             else:

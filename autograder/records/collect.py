@@ -7,6 +7,7 @@ to repeat: what was collected before isn't collected again.
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -48,11 +49,18 @@ def collect(
     file: Path | None = None,
     dry_run: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    say: Callable[[str], None] = lambda message: None,
 ) -> Summary:
     """Collect what a source has for one lecture. ``lectures`` names all lectures; ``file`` is a roster to use instead.
 
+<<<<<<< HEAD
     With ``dry_run``, nothing is written. Raises :class:`sources.CollectError` for a source that can't be read,
     :class:`CourseError` if there are no students, and OSError if the disk fails; what was collected by then is kept.
+=======
+    With ``dry_run``, nothing is written. ``say`` gets what this waits for. Raises :class:`sources.SourceError` for a
+    source that can't be read, :class:`CourseError` if there are no students, and OSError if the disk fails; what was
+    collected by then is kept.
+>>>>>>> 4bb8569440b3b30ec7234aaa32768f4d7ce9fb6f
     """
     folder.require()
     students = roster.of(folder, lecture_name, file)
@@ -67,17 +75,18 @@ def collect(
     theirs = _matched(found, directory, students, summary)
     total = sum(map(len, theirs.values()))
     done = 0
-    for student, each in theirs.items():
-        try:
-            _Student(folder, lecture_name, student, source, rules, dry_run, summary).take(each)
-        except attempts.AttemptError as error:
-            summary.failed.append(f"{student}: {error}")
-        except OSError as error:
-            if not concerns_one(error):
-                raise
-            summary.failed.append(f"{student}: {one_line(str(error))}: move that away and repeat the command")
-        done += len(each)
-        progress(done, total)
+    with contextlib.nullcontext() if dry_run else attempts.alone(folder, lecture_name, say):
+        for student, each in theirs.items():
+            try:
+                _Student(folder, lecture_name, student, source, rules, dry_run, summary).take(each)
+            except attempts.AttemptError as error:
+                summary.failed.append(f"{student}: {error}")
+            except OSError as error:
+                if not concerns_one(error):
+                    raise
+                summary.failed.append(f"{student}: {one_line(str(error))}: move that away and repeat the command")
+            done += len(each)
+            progress(done, total)
     unknown = sum(not attempt.when and not attempt.late for _, attempt in summary.new)
     if rules.due is not None and unknown:
         summary.remarks.append(

@@ -6,7 +6,6 @@ Results are files, written only here. If a run is interrupted, the next one cont
 from __future__ import annotations
 
 import contextlib
-import fcntl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from autograder.grading.submission import HandedIn, digest
 from autograder.grading.text import MESSAGE_LIMIT, clean
 from autograder.grading.worker import Done, EngineError, Failed, Graded, Task, unreadable
 from autograder.inside.limits import Limits
+from autograder.locks import locked
 from course_utils.files import remove_partials
 
 from . import autograded, best, decisions, due, results
@@ -74,19 +74,23 @@ def grade_class(
 
     ``workers`` and ``scheduler`` are passed to :func:`autograder.grading.engine.grade_all`; ``again`` also grades
     students who have a result for the same work. ``database``: a SQLAlchemy URL, "" for the folder's own, None for no
-    gradebook. ``progress`` gets the number graded in this run, the most there can be, and the latest result. Raises
-    :class:`EngineError` or :class:`sandbox.SandboxError` if grading can't continue.
+    gradebook. ``progress`` gets the number graded in this run, the most there can be, and the latest result; ``say``
+    gets what this waits for. Raises :class:`EngineError` or :class:`sandbox.SandboxError` if grading can't continue.
     """
     if not unsafe:
         for place in folder.places(database or ""):
             sandbox.require_hidden(place)
+<<<<<<< HEAD
     lecture, rules = _ready(folder, lecture_name)
     with _alone(folder, lecture_name), worker.kept_box():
+=======
+    with _alone(folder, lecture_name, say), worker.kept_box():
+>>>>>>> 4bb8569440b3b30ec7234aaa32768f4d7ce9fb6f
         remarks: list[str] = []
         if rules.best:
             remarks = best.settle(
                 folder, folder.problems(lecture), rules, rosters.of(folder, lecture_name, roster), limits,
-                again=again, unsafe=unsafe, workers=workers, scheduler=scheduler, progress=progress,
+                again=again, unsafe=unsafe, workers=workers, scheduler=scheduler, progress=progress, say=say,
             )  # fmt: skip
         run = _Run(folder, lecture, roster, again, limits, unsafe, progress)
         run.plan.remarks += remarks
@@ -252,24 +256,18 @@ def _result(task: Task, outcome: Done) -> tuple[Result, Graded | None]:
 
 
 @contextlib.contextmanager
-def _alone(folder: ClassFolder, lecture_name: str) -> Iterator[None]:
-    """Hold a lecture's lock, so that only one command grades it. The lock ends with the process, however it ends."""
+def _alone(folder: ClassFolder, lecture_name: str, say: Callable[[str], None] = lambda message: None) -> Iterator[None]:
+    """Hold a lecture's lock, so that only one command grades it."""
     place = folder.results / lecture_name
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        opened = open(place / ".lock", "w")  # noqa: SIM115 (the with below closes it)
-    except OSError as error:
-        raise EngineError(
-            f"{place} cannot be written: {error}\n"
-            "  → free some disk space (or fix the folder's permissions) and run the same command again"
-        ) from error
-    with opened as lock:
+    waiting = f"waiting until another command has graded {lecture_name} in {folder}"
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            place.mkdir(parents=True, exist_ok=True)
+            held.enter_context(locked(place / ".lock", lambda: say(waiting)))
+        except OSError as error:
             raise EngineError(
-                f"another command is grading {lecture_name} in {folder}\n"
-                "  → wait until it has finished; this command changed nothing"
-            ) from None
+                f"{place} cannot be written: {error}\n"
+                "  → free some disk space (or fix the folder's permissions) and run the same command again"
+            ) from error
         remove_partials(place)
         yield

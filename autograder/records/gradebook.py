@@ -30,17 +30,13 @@ from nbgrader.preprocessors import ClearMarkScheme, ClearSolutions, ComputeCheck
 from autograder import CourseError
 from autograder.grading.marks import Result, State
 from autograder.grading.source import Lecture
+from autograder.locks import locked
 
 from . import decisions, due, results
 from .decisions import Decision
 from .exchange import TIMESTAMP
 from .folder import ClassFolder
 from .roster import Student
-
-try:
-    import fcntl
-except ImportError:  # Windows, where only `take_over` is used
-    fcntl = None  # type: ignore[assignment]
 
 _TIME = re.compile(r"[0-9T:.+ -]+Z?( [A-Za-z]+([/_+-][A-Za-z0-9]+)*)?")  # 2026-11-22 12:00:00.000000 Europe/Berlin
 TRIES, PAUSE = 5, 2.0  # for a locked database (seconds); SQLite itself waits another five seconds each time
@@ -504,9 +500,7 @@ def _timestamp(path: Path) -> Any:
 def _one_at_a_time(folder: ClassFolder) -> Iterator[None]:
     """Wait for other commands that use this class's gradebook, because only one may create nbgrader's tables."""
     folder.results.mkdir(parents=True, exist_ok=True)
-    with (folder.results / ".gradebook.lock").open("w") as lock:
-        if fcntl is not None:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(folder.results / ".gradebook.lock"):
         yield
 
 

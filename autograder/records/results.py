@@ -43,11 +43,12 @@ def write_attempt(folder: ClassFolder, result: Result) -> None:
 
 
 def read_attempt(folder: ClassFolder, lecture_name: str, student: str, key: str) -> Result | None:
-    """What an attempt earned; None if that's unknown or damaged, or if it was graded under another key."""
-    with contextlib.suppress(ResultError):
-        found = _read(_of_attempt(folder, lecture_name, student, key), lecture_name, student)
-        return found if found is not None and found.key == key else None
-    return None
+    """What an attempt earned; None if that's unknown, or if it was graded under another key.
+
+    Raises :class:`ResultError` for a damaged file.
+    """
+    found = _read(_of_attempt(folder, lecture_name, student, key), lecture_name, student)
+    return found if found is not None and found.key == key else None
 
 
 def _of_attempt(folder: ClassFolder, lecture_name: str, student: str, key: str) -> Path:

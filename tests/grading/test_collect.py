@@ -8,11 +8,13 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import warnings
 import zipfile
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -114,6 +116,35 @@ def exchange(entries: Entries) -> Entries:
     for name, content in entries.items():
         made |= {f"{name}/01_tensors.ipynb": content or "ada's first", f"{name}/timestamp.txt": "whatever"}
     return made
+
+
+def test_a_second_command_on_the_same_lecture_waits_for_the_first(
+    course: ClassFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It begins while the first one, which is called in this process, is about to store an attempt."""
+    where = zipped(tmp_path / "s.zip", CANVAS)
+    started: list[subprocess.Popen[str]] = []
+    heard: list[str] = []
+    real = attempts.add
+
+    def add(*args: Any) -> None:
+        if not started:
+            words = [Path(sys.executable).with_name("course"), "collect", str(course), NAME, str(where)]
+            started.append(subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+            assert started[0].stdout is not None
+            heard.append(started[0].stdout.readline())
+        real(*args)
+
+    monkeypatch.setattr(attempts, "add", add)
+    assert command(course, where)[0] == 0
+    said, _ = started[0].communicate(timeout=60)
+    assert heard == [f"waiting until another command has collected {NAME} in {course}\n"]
+    assert started[0].returncode == 0 and "0 new attempts of 0 students, 3 collected before" in said
+    assert there(course) == {"ada": "ada's", "bob": "bob's", "anna": "anna's"}
+    kept = (course.root / "attempts").glob("*/*/*")
+    assert sorted(str(path.relative_to(course.root / "attempts")) for path in kept) == [
+        f"{student}/{NAME}/1" for student in ("ada", "anna", "bob")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -480,7 +511,12 @@ def test_trouble_in_a_zip_is_one_students(course: ClassFolder, tmp_path: Path, k
     assert code in (0, 1) and "new attempts" in said and said.isprintable(), said
     assert there(course)["bob"] == "bob's"
     assert {path for path in tmp_path.rglob("*") if course.root not in path.parents} == outside
-    assert {path.name for path in course.root.iterdir()} == {"roster.csv", "submitted", "attempts"}
+    assert {path.name for path in course.root.iterdir()} == {
+        "roster.csv",
+        "submitted",
+        "attempts",
+        f".{NAME}.collect.lock",
+    }
     again = take(course, where)
     assert not again.new
 

@@ -297,6 +297,32 @@ def test_the_best_attempt_counts_where_the_class_says_so(course: ClassFolder, mo
     assert graded(course).results["ada"].points == 0 and counts(course, "ada").attempt == ""
 
 
+def test_a_damaged_result_of_an_attempt_is_graded_again_and_said(
+    course: ClassFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if it says that the attempt has earned more than the one that counts."""
+    monkeypatch.setattr(engine, "grade_all", by_solution)
+    (course.root / due.SETTINGS).write_text('attempt = "best"\n' + RULES, encoding="utf-8")
+    first = LECTURE.exercises[0]
+    best_one = attempt(course, 1, {first.name: first.solution}, DUE - timedelta(days=2))
+    attempt(course, 2, {}, DUE - timedelta(days=1))
+    assert not graded(course).remarks
+    kept = {path: path.read_bytes() for path in (course.results / NAME / ".attempts" / "ada").iterdir()}
+    assert len(kept) == 2
+    for path, written in kept.items():
+        for damaged in (written[:200], written.replace(b'"points": 0.0', b'"points": 99.0')):
+            path.write_bytes(damaged)
+            summary = graded(course)
+            # The result that counts has a file of its own, so nobody reads the attempt's.
+            if results.read(course, NAME, "ada").key != path.stem:
+                assert path.read_bytes() == written
+                [remark] = summary.remarks
+                assert remark.startswith(f"{path} is damaged (")
+            assert summary.results["ada"].points == first.points
+            assert course.submission("ada", NAME).read_bytes() == best_one
+            path.write_bytes(written)
+
+
 def failed(tasks: Iterator[Task], *options: object, **more: object) -> Iterator[tuple[Task, Failed | Graded]]:
     """Grade the first, and fail on the rest."""
     tasks = iter(tasks)

@@ -1,6 +1,7 @@
 """Grading a class: states, resuming, failures of the machine, and death at any moment."""
 
 import contextlib
+import fcntl
 import itertools
 import os
 import shutil
@@ -210,9 +211,28 @@ def test_a_damaged_result_is_graded_again(course: Path) -> None:
     assert files(course) == before
 
 
-def test_a_second_command_on_the_same_lecture_is_refused(course: Path) -> None:
-    with grade._alone(ClassFolder(course), NAME), pytest.raises(worker.EngineError, match="another command is grading"):
-        grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS)
+@pytest.mark.usefixtures("warm")
+def test_a_second_command_on_the_same_lecture_waits_for_the_first(course: Path) -> None:
+    """One is a process of its own, the other is called in this one, once the first has begun."""
+    before = files(course)
+    for student in ("ada", "odd"):
+        ClassFolder(course).result(student, NAME).unlink()
+    command = ["grade", str(course), NAME, "--workers"]
+    first = subprocess.Popen(
+        [Path(sys.executable).with_name("course"), *command, "1"],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    with (course / "results" / NAME / ".lock").open() as lock, contextlib.suppress(BlockingIOError):
+        while first.poll() is None:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            time.sleep(0.01)
+    second = CliRunner().invoke(cli.app, [*command, "0"])
+    said = [" ".join(text.split()) for text in (first.communicate(timeout=300)[0], second.output)]
+    assert [first.returncode, second.exit_code] == [0, 0], said
+    assert "2 graded now" in said[0] and "0 graded now" in said[1] and files(course) == before, said
+    waiting = f"waiting until another command has graded {NAME} in {course}"
+    assert [waiting in text for text in said] == [False, True], said
 
 
 @pytest.mark.usefixtures("warm")

@@ -6,16 +6,20 @@ import base64
 import inspect
 import secrets
 import stat
+import threading
 from collections.abc import Callable, Iterator
+<<<<<<< HEAD
 from dataclasses import replace
+=======
+from concurrent.futures import Future, ThreadPoolExecutor
+>>>>>>> 4bb8569440b3b30ec7234aaa32768f4d7ce9fb6f
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from autograder import demo, project
+from autograder import cli, demo, project
 from autograder.authoring import build, checks
-from autograder.cli import app
 from autograder.grading import judge, source
 from autograder.grading.exercises import Cell
 from autograder.grading.sandbox import Sandbox
@@ -43,7 +47,7 @@ def box() -> Iterator[Sandbox]:
 
 
 def init(folder: Path) -> ClassFolder:
-    ran = CliRunner().invoke(app, ["init", str(folder)])
+    ran = CliRunner().invoke(cli.app, ["init", str(folder)])
     assert ran.exit_code == 0, ran.output
     return ClassFolder(folder)
 
@@ -72,6 +76,30 @@ def test_course_init_draws_hidden_cases_for_each_class_and_keeps_them(course: Cl
         if any(p.domain is not None for p in spec.promises)
     }
     assert {name for name in mine if mine[name] == theirs[name]} == mine.keys() - drawn
+
+
+def test_two_commands_that_make_one_class_draw_one_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second begins when the first is about to store its seed, which goes on when the second waits for it."""
+    folder, waits, real = tmp_path / "class", threading.Event(), ClassFolder.draw
+    others: list[Future[None]] = []
+    with ThreadPoolExecutor() as pool:
+
+        def draw(course: ClassFolder, seed: int) -> None:
+            others.append(pool.submit(cli.init, folder))
+            assert waits.wait(60)
+            real(course, len(others))
+
+        monkeypatch.setattr(ClassFolder, "draw", draw)
+        waiting = f"waiting until another command has made {folder}"
+        monkeypatch.setattr(cli, "_say", lambda text: waits.set() if text == waiting else None)
+        cli.init(folder)
+        [other] = others
+        other.result(timeout=60)
+    course = ClassFolder(folder)
+    assert course.seed == 1
+    for lecture in LECTURES:
+        for spec in checks.specs(lecture):
+            assert hidden(course)[spec.cells.name] == checks.hidden_check(spec, 1).pack()
 
 
 def test_hidden_cases_that_are_missing_or_of_an_older_exercise_stop_grading_and_are_drawn_again(

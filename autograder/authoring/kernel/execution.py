@@ -31,6 +31,7 @@ from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 
 from autograder.grading.source import Lecture
+from autograder.locks import locked
 from autograder.project import BUILD, ROOT, notebook_path
 from course_utils.files import replacing
 from course_utils.progress import FILE_VARIABLE
@@ -59,7 +60,7 @@ def executed(lecture: Lecture, *, undisturbed: bool = False) -> NotebookNode:
     """
     path = KEPT / f"{lecture.name}.{_key(lecture)}.ipynb"
     KEPT.mkdir(parents=True, exist_ok=True)
-    with _one_at_a_time(KEPT / f"{lecture.name}.lock"):
+    with locked(KEPT / f"{lecture.name}.lock"):
         if not path.exists() or (undisturbed and nbformat.read(path, as_version=4).metadata.run.disturbed):
             notebook = _run(lecture)
             with replacing(path, durable=False) as file:
@@ -185,14 +186,3 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         return next((line for line in lines if line.startswith("model name")), platform.processor())
     return platform.processor()
-
-
-@contextlib.contextmanager
-def _one_at_a_time(path: Path) -> Iterator[None]:
-    """Hold this lock, after waiting for other processes. The lock ends with the process, however that ends."""
-    with path.open("w") as file:
-        with contextlib.suppress(ImportError):  # Windows has no fcntl
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
