@@ -1080,7 +1080,12 @@ best, with_more = (
     min((n / 1000 for n in range(1, 1000)), key=lambda lr: factor(lr, batch))
     for batch in (B, 4 * B)
 )
-reconcile("the best learning rate, with four times the batch", guess, with_more / best, "times as high")
+reconcile(
+    "the best learning rate, with four times the batch",
+    guess,
+    with_more / best,
+    "times as high",
+)
 assert best == 0.25 and factor(best) == 0.5
 assert with_more == 0.4  # the noise is only a part of what limits it
 assert factor(0.5) == 1  # at this rate it does not learn …

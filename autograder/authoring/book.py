@@ -1,7 +1,8 @@
 """Makes the web book, a static site of all lectures, with outputs and figures, and the project's pages.
 
 The lectures are run with their solutions, but the book shows the students' text: exercises and checks appear as a
-student first sees them, without output. What answers a prediction is hidden until the reader opens it. Sphinx builds the site (`book/conf.py`) without a network.
+student first sees them, without output. What answers a prediction is hidden until the reader opens it. Sphinx builds
+the site (`book/conf.py`) without a network.
 """
 
 from __future__ import annotations
