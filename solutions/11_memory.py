@@ -661,9 +661,8 @@ No activations are left on the device, the gradients are the same, and every sav
 back once.
 
 How long does a step take now? Our hooks finish each copy before the next operation begins, so there's no overlap. Your
-function can predict the time from two separate measurements: an ordinary step gives the rate of computation, and one
-tensor's round trip gives the bandwidth of the link. (Each copy also has some overhead. On a busy machine, either
-measurement may be off by a factor of two.)
+function can predict the time from two measurements: an ordinary step gives the rate of computation, and one tensor's
+round trip gives the bandwidth of the link. (On a busy machine, either may be off by a factor of two.)
 """
 
 # %% tags=["timed"]
@@ -1306,8 +1305,8 @@ assert (
 r"""
 Checkpointing alone isn't enough, because AdamW's state and the master weights remain. With checkpointing and Adafactor
 instead of AdamW, the training barely fits: that leaves 8 GB for everything that these bars don't include, such as
-temporaries and what CUDA itself needs. If you train only LoRA's matrices, most of the card is free. If you want to keep
-AdamW *and* train every weight, you need offloading or a second card.
+temporaries and what CUDA itself needs. If you train only LoRA's matrices, most of the card is free. To keep AdamW *and*
+train every weight, you need offloading or a second card.
 
 ## Takeaways
 

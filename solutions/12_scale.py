@@ -130,7 +130,7 @@ to call, in the same order:
 | `group.reduce_scatter(x)` | `[size · n]` | its part of the sum: `[n]` | `reduce_scatter_tensor` |
 
 (If you have two GPUs or more, each rank gets its own, and they communicate through NCCL, NVIDIA's library of
-collectives. Otherwise they're CPU processes that use gloo. The numbers are the same.)
+collectives. Otherwise they're CPU processes that use gloo.)
 """
 
 
@@ -148,12 +148,12 @@ assert on_rank_1 == [[12, 14], [1, 2, 11, 12], [14]]
 
 # %% [markdown]
 r"""
-What does an all-reduce cost? The classic implementation is a *ring*. (NCCL has others, such as the tree below.) Cut the
-vector into as many equal pieces as there are ranks. In each round, every rank sends one piece to the next rank, and
-adds the one that it receives to its own copy. After $n - 1$ rounds, each of $n$ ranks holds one piece of the complete
-sum. That is a **reduce-scatter**: each rank ends up with its own part of the sum. In another $n - 1$ rounds, the
-finished pieces travel on until every rank has all of them, which is an **all-gather**. Do one after the other and you
-have an **all-reduce**: every rank ends up with the whole sum.
+What does an all-reduce cost? The classic implementation is a *ring*. Cut the vector into as many equal pieces as there
+are ranks. In each round, every rank sends one piece to the next rank, and adds the one that it receives to its own
+copy. After $n - 1$ rounds, each of $n$ ranks holds one piece of the complete sum. That is a **reduce-scatter**: each
+rank ends up with its own part of the sum. In another $n - 1$ rounds, the finished pieces travel on until every rank has
+all of them, which is an **all-gather**. Do one after the other and you have an **all-reduce**: every rank ends up with
+the whole sum.
 
 Press ▶, then add ranks. How do the number of rounds and the bytes that each rank sends change?
 """
@@ -1250,9 +1250,9 @@ for kind in ("data", "sharded", "tensor", "pipeline", "expert"):
 
 # %% [markdown]
 r"""
-All counts are right, to the byte. Now take Llama 3.1 8B on eight H100s at 40% of their peak. In one server, NVLink
-carries 450 GB/s in each direction. Between servers, a network of 400 Gbit/s carries 50 GB/s. For expert parallelism we
-take DeepSeek-V3 (arXiv:2412.19437), in which 58 of the 61 layers have experts.
+All counts are right. Now take Llama 3.1 8B on eight H100s at 40% of their peak. In one server, NVLink carries 450 GB/s
+in each direction. Between servers, a network of 400 Gbit/s carries 50 GB/s. For expert parallelism we take DeepSeek-V3
+(arXiv:2412.19437), in which 58 of the 61 layers have experts.
 """
 
 # %% tags=["folded"]
