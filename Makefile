@@ -47,7 +47,7 @@ LINT = status=0; \
 	$(BIN)/python -m ruff format --check . || status=1; \
 	$(BIN)/python -m mypy || status=1; \
 	test $$status = 0
-# tests/conftest.py has put the longest tests first, and pytest-xdist shall leave them there.
+# tests/conftest.py has put the longest tests first; the option keeps pytest-xdist from reordering them.
 PYTEST = $(BIN)/python -m pytest --dist loadgroup --no-loadscope-reorder
 
 # What every edit should pass, in less than a minute; installs nothing. The linters run beside the tests. A test that takes

@@ -199,7 +199,7 @@ def _unanswered(one: submission.Submission, problems: ProblemSet) -> list[str]:
     """The exercises that no cell can answer, and the questions whose cells are unchanged or missing.
 
     A cell can answer an exercise if it was changed and mentions a name that the solution defines, other than in a call.
-    Only its text is searched, because students' code is never parsed outside a sandbox.
+    Only its text is searched, because parsing a student's code could keep this process busy or crash it.
     """
     ours = {cell.plain.strip() for cell in problems.cells}
     texts = [cell.text for cell in one.cells if cell.plain.strip() not in ours and not cell.name.startswith("test_")]

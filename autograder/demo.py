@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 from autograder.authoring import build, checks
-from autograder.authoring.exercise import Program
+from autograder.authoring.exercise import KnownProgram
 from autograder.grading import source
 from autograder.grading.exercises import Exercise
 from autograder.inside.limits import Limits
@@ -72,7 +72,7 @@ def clear(folder: Path) -> None:
     (folder / MARK).write_text("made by `course demo`, which replaces this folder\n", encoding="utf-8")
 
 
-def _answer(exercise: Exercise, programs: list[Program], skill: float, chance: random.Random) -> str:
+def _answer(exercise: Exercise, programs: list[KnownProgram], skill: float, chance: random.Random) -> str:
     right = chance.random() < skill
     choices = [program.code for program in programs if (program.kind == "right") is right]
     # Some mistakes are made more often than others.

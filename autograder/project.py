@@ -22,9 +22,9 @@ def source_path(lecture_name: str) -> Path:
     return SOLUTIONS / f"{lecture_name}.py"
 
 
-def exercises_of(lecture: Path) -> Path:
-    """The folder of a lecture's exercises, one file each: next to its source, in ``exercises/NN_topic``."""
-    return lecture.parent / "exercises" / lecture.stem
+def exercises_of(path: Path) -> Path:
+    """The folder of a lecture's exercises, one file each: next to the lecture's source, in ``exercises/NN_topic``."""
+    return path.parent / "exercises" / path.stem
 
 
 def checks_of(folder: Path) -> Path:

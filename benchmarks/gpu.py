@@ -30,7 +30,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from autograder.authoring import execution
+from autograder.authoring.kernel import execution
 from autograder.grading import source
 from course_utils import device as devices
 from course_utils import keeping, predict, progress

@@ -299,9 +299,9 @@ r"""
 
 Write `bytes_copied(x, device, dtype)`. It returns how many bytes of *new* memory `x.to(device, dtype)` fills: zero if
 `.to` returns `x` itself; otherwise enough for every element of `x`, since the copy stores each one separately even
-where `x` is a view that repeats a row. Work it out without making that copy or another tensor of its size, since
-`device` may be one that this machine doesn't have. Like `x.device`, the argument `device` includes the card's index
-(`cuda:0`). If `device` is `meta`, you may assume that `x` is on it already and that its dtype is `dtype`.
+where `x` is a view that repeats a row. Work it out without filling that memory, here or elsewhere, since `device` may
+be one that this machine doesn't have. Like `x.device`, the argument `device` includes the card's index (`cuda:0`). If
+`device` is `meta`, you may assume that `x` is on it already and that its dtype is `dtype`.
 """
 
 

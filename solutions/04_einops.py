@@ -1002,10 +1002,11 @@ r"""
 Write `attention(q, k, v, causal)` for any number of leading dimensions, which are the same for `q`, `k` and `v`. Scale
 the scores by $1/\sqrt{e}$, where $e$ is the length of a query. If `causal` is true, the `t` queries belong to the last
 `t` of the `s` key positions (t ≤ s), and each sees the keys up to and including the one at its own position. The scores
-may be large, including those that the mask hides. Every score (scaled or not) and every weight fits into the dtype, but
-the exponential of a score, such as `exp(100_000)`, may not (`softmax` can handle that). Anything you create, such as a
-mask, must be on the device of `q`: `device=q.device`. (The test uses the meta device to check this, so you don't need a
-GPU.) The result has the dtype of `q`, `k` and `v`, gradients flow back to all three, and you don't change them.
+may be large, including those that the mask hides. Every score (scaled or not) is a finite number above the dtype's
+smallest, `torch.finfo(q.dtype).min`, and every weight fits into the dtype, but the exponential of a score, such as
+`exp(100_000)`, may not (`softmax` can handle that). Anything you create, such as a mask, must be on the device of `q`:
+`device=q.device`. (The test uses the meta device to check this, so you don't need a GPU.) The result has the dtype of
+`q`, `k` and `v`, gradients flow back to all three, and you don't change them.
 """
 
 

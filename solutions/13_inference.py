@@ -853,14 +853,15 @@ assert ends[512][1] > ends[2_048][1] > ends[8_192][1] > ends[32_768][1]
 # %% [markdown]
 r"""
 With 2,048 tokens each, 238 sequences fit. If each user is to get 100 tokens per second, a step may take at most 10 ms,
-and only 68 users can share the card. Drag the batch slider below: how many sequences fit with 16,384 tokens each? And
-which model gains least from a larger batch?
+and only 68 users can share the card. The explorer below starts with your prediction's 64 sequences. How many fit with
+16,384 tokens each? And which model gains least from a larger batch?
 """
 
 # %%
 from course_utils.explorers import decoding
 
-decoding.explore("Llama 3.1 8B", "H100 SXM", batch=8, context=2_048)
+with_64 = decoding.explore("Llama 3.1 8B", "H100 SXM", batch=64, context=2_048)
+with_64.predicted("tokens per second with 64 sequences, against one")
 
 # %% [markdown]
 r"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,6 +119,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path in places:
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: places.get(item.path, len(places)))  # stable
+
+
+@pytest.hookimpl(tryfirst=True)  # before a module's fixtures start to grade
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test marked ``sandboxed``, with the reason, if there is no sandbox to be had."""
+    has_one = "box" in getattr(item, "fixturenames", ())  # which is tried where it is made
+    if not item.get_closest_marker("sandboxed") or has_one:
+        return
+    from shared_sandbox import Shared  # with PyTorch
+
+    if Shared.refusal is None:
+        Shared.get()
+    if item.get_closest_marker("hostile"):
+        Shared.close()  # these flood what all sandboxes share
+    if Shared.refusal:
+        pytest.skip(Shared.refusal)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def shared() -> Iterator[None]:
+    """Close the sandbox that tests share, if one was started."""
+    yield
+    if module := sys.modules.get("shared_sandbox"):
+        module.Shared.close()
 
 
 LEFT = pytest.StashKey[set[str]]()

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
-from playwright.sync_api import Locator, Page
+from course_utils.explorers.explorer import Explorer, load
+
+if TYPE_CHECKING:  # unit tests use what needs no browser
+    from playwright.sync_api import Locator, Page
 
 WAIT = 60_000  # ms for one answer: the first in a page loads Python
 # From here on, every answer is kept with what was asked; `moves` is how often the explorer was moved.
@@ -13,18 +18,30 @@ LISTEN = """root => {
   root.heard = [];
   root.addEventListener("course-frame", (event) => root.heard.push(event.detail));
 }"""
-# The latest answer, once there are more than `before`. The page says when one comes: asking it sixty times a second, as
-# Playwright would, takes a processor from whoever computes the answer.
-ANSWER = """(root, [before, patience]) => new Promise((resolve, reject) => {
-  const found = () => root.heard.length > before && resolve(root.heard.at(-1));
+# The latest answer, once there are more than `before`, and once `name` (if any) was asked with this value: the page may
+# ask before all of a text is typed. The page says when an answer comes: asking it sixty times a second, as Playwright
+# would, takes a processor from whoever computes the answer.
+ANSWER = """(root, [before, patience, name, value]) => new Promise((resolve, reject) => {
+  const found = () => {
+    const last = root.heard.at(-1);
+    if (root.heard.length > before && (!name || last.asked.state[name] === value)) resolve(last);
+  };
   root.addEventListener("course-frame", found);
   setTimeout(() => reject(new Error("no answer: " + root.innerText)), patience);
   found();
 })"""
+VALUE = "control => control.type === 'checkbox' ? control.checked : control.value"
 # Sets a control as if by hand.
-PUT = "(control, value) => { control.value = value; control.dispatchEvent(new Event('input')); }"
-# How the drawing in the page differs from the one in the frame: a page is changed piece by piece. "" if not at all.
+PUT = """(control, value) => {
+  control[control.type === "checkbox" ? "checked" : "value"] = value;
+  control.dispatchEvent(new Event(control.matches("select, [type=checkbox]") ? "change" : "input"));
+}"""
+# How the page differs from its frame: the drawing, which is changed piece by piece, and the texts. "" if not at all.
 SHOWN = """root => {
+  for (const name of ["title", "finding", "guess"]) {
+    const said = root.querySelector(`:scope > .course-${name}`)?.textContent ?? "";
+    if (said !== root.frame[name]) return `${name}: ${said}\\n instead of \\n${root.frame[name]}`;
+  }
   const made = new DOMParser().parseFromString(root.frame.svg, "image/svg+xml").documentElement;
   const here = root.querySelector(".course-drawing svg").cloneNode(true);
   here.querySelector(".course-ghost")?.remove();
@@ -32,36 +49,72 @@ SHOWN = """root => {
   const same = document.importNode(made, true);
   return same.isEqualNode(here) ? "" : text(here).slice(0, 2000) + "\\n instead of \\n" + text(same).slice(0, 2000);
 }"""
+# In JupyterLab, the picture that comes before an explorer says which one it is.
+DESCRIBED = """root => (root.matches("[data-explorer]") ? root :
+  root.closest(".jp-OutputArea").querySelector("[data-explorer]")).dataset.explorer"""
+
+Move = tuple[str, dict[str, Any], dict[str, Any]]
 
 
-def moves(root: Locator, page: Page) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+def shown(root: Locator) -> Explorer:
+    """The explorer that a page shows, made again here."""
+    return load(**json.loads(root.evaluate(DESCRIBED)))
+
+
+def reached(explorer: Explorer) -> dict[str, dict[str, str]]:
+    """Every control that can be moved, with the choices that have to be made before it is there."""
+    found: dict[str, dict[str, str]] = {}
+
+    def look(choices: dict[str, str]) -> list[dict[str, Any]]:
+        """Note the new controls; returns all of them if there are any."""
+        frame = explorer.frame(choices)
+        names = [c["name"] for c in frame["controls"] if len(c["options"]) != 1]
+        if frame["problem"] or found.keys() >= set(names):
+            return []
+        for name in names:
+            found.setdefault(name, choices)
+        controls: list[dict[str, Any]] = frame["controls"]
+        return controls
+
+    waiting: list[dict[str, str]] = [{}]
+    for choices in waiting:
+        for control in look(choices):
+            if control["kind"] == "choice":
+                waiting += [choices | {control["name"]: option} for option in control["options"]]
+    return found
+
+
+def moves(root: Locator, page: Page) -> Iterator[Move]:
     """Move every control by keyboard and by mouse; yields what was moved, what the page asked, and the answer to it.
 
-    An answer that never comes fails. Buttons in the drawing are pressed both ways, a handle is dragged.
+    An answer that never comes fails. Each control is put back before the next one is moved. Buttons in the drawing are
+    pressed both ways, a handle is dragged.
     """
+    explorer = shown(root)
     root.scroll_into_view_if_needed()
     root.evaluate(LISTEN)
-    last: dict[str, Any] = {}
 
-    def answer(what: str, act: Any) -> tuple[str, dict[str, Any], dict[str, Any]]:
-        nonlocal last
+    def answer(what: str, act: Callable[[], object], name: str = "", value: str = "") -> Move:
         before = root.evaluate("root => root.heard.length")
         act()
-        heard = root.evaluate(ANSWER, [before, WAIT])
-        last = heard["answer"]
+        heard = root.evaluate(ANSWER, [before, WAIT, name, value])
         return what, heard["asked"], heard["answer"]
 
-    names = root.locator(".course-control :is(input, select)").evaluate_all("all => all.map(each => each.name)")
-    for name in names:
+    def put(name: str, value: str | bool) -> Iterator[Move]:
+        """Set a control as if by hand, unless it is set to this already."""
         control = root.locator(f":is(input, select)[name='{name}']")
-        if not control.count():  # another control's move has taken it away
-            continue
-        kind, first = control.evaluate("e => e.type"), control.evaluate("e => e.value")
+        if control.evaluate(VALUE) != value:
+            yield answer(f"{name} as before", lambda: control.evaluate(PUT, value))
+
+    for name, choices in reached(explorer).items():
+        before = {each: root.evaluate("(root, name) => root.frame.state[name]", each) for each in choices}
+        for each, option in choices.items():
+            yield from put(each, option)
+        control = root.locator(f":is(input, select)[name='{name}']")
+        kind, first = control.evaluate("e => e.type"), control.evaluate(VALUE)
         control.focus()
         if kind == "range":
             end = int(control.get_attribute("max") or 0)
-            if not end:
-                continue
             step = "ArrowLeft" if int(control.input_value()) == end else "ArrowRight"
             yield answer(f"{name} by keyboard", lambda step=step: page.keyboard.press(step))
             for key in ("End", "Home"):
@@ -73,29 +126,27 @@ def moves(root: Locator, page: Page) -> Iterator[tuple[str, dict[str, Any], dict
             middle = {"x": 0.6 * box["width"], "y": box["height"] / 2}
             yield answer(f"{name} by mouse", lambda c=control, at=middle: c.click(position=at))
         elif kind == "select-one":
-            count = control.locator("option").count()
-            if count == 1:
-                continue
-            here = int(control.evaluate("e => e.selectedIndex"))
-            yield answer(
-                f"{name} by keyboard", lambda up=here > 0: page.keyboard.press("ArrowUp" if up else "ArrowDown")
-            )
+            here, count = control.evaluate("e => [e.selectedIndex, e.options.length]")
+            up = "ArrowUp" if here else "ArrowDown"
+            yield answer(f"{name} by keyboard", lambda key=up: page.keyboard.press(key))
             for index in {0, count - 1} - {int(control.evaluate("e => e.selectedIndex"))}:
                 yield answer(f"{name} by mouse", lambda c=control, i=index: c.select_option(index=i))
         elif kind == "checkbox":
             yield answer(f"{name} by keyboard", lambda: page.keyboard.press("Space"))
             yield answer(f"{name} by mouse", lambda c=control: c.click())
         else:
-            before = control.input_value()
+            text = another(explorer, root.evaluate("root => root.frame"), name)
+            control.select_text()
+            yield answer(f"{name} by keyboard", lambda t=text: page.keyboard.type(t), name, text)
             yield answer(f"{name}: nonsense", lambda c=control: c.fill("½ of it"))
-            yield answer(f"{name} as before", lambda c=control, text=before: c.fill(text))
-        if last["problem"]:  # the next control moves from where there is a picture
-            back = PUT if kind != "select-one" else PUT.replace("input", "change")
-            yield answer(f"{name} as before", lambda c=control, v=first, put=back: c.evaluate(put, v))
+        yield from put(name, first)
+        for each, value in before.items():
+            yield from put(each, value)
     buttons = root.locator(".course-front [role=button]")
-    for button in buttons.all()[:3]:
-        yield answer("a button by mouse", lambda b=button: b.click())
-        yield answer("a button by keyboard", lambda b=button: (b.focus(), page.keyboard.press("Enter")))
+    for key in buttons.evaluate_all("all => all.map(each => each.dataset.key)"):
+        button = root.locator(f".course-front [role=button][data-key='{key}']")
+        yield answer(f"{key} by mouse", lambda b=button: b.click())
+        yield answer(f"{key} by keyboard", lambda b=button: (b.focus(), page.keyboard.press("Enter")))
     for play in root.locator(".course-play").all():
         yield answer("play", lambda b=play: b.click())
         if "pause" in (play.get_attribute("aria-label") or ""):
@@ -113,3 +164,15 @@ def moves(root: Locator, page: Page) -> Iterator[tuple[str, dict[str, Any], dict
             page.mouse.up()
 
         yield answer("a handle", drag)
+
+
+def another(explorer: Explorer, frame: dict[str, Any], name: str) -> str:
+    """A text that can stand in a field in place of what is there, and says something else."""
+    text = frame["state"][name]
+    numbers = [text[: n.start()] + f"{k}" + text[n.end() :] for n in re.finditer(r"\d+", text) for k in range(1, 10)]
+    for other in ("2", f"2{text}", *numbers, text.replace(")", " 1)")):
+        answered = explorer.frame({**frame["state"], name: other}, name)
+        shows = [(each["svg"], each["finding"], each["guess"]) for each in (frame, answered)]
+        if not answered["problem"] and shows[0] != shows[1]:
+            return other
+    raise AssertionError(f"{explorer.name}: no text is known that {name!r} takes in place of {text!r}")

@@ -24,7 +24,8 @@ from autograder.project import ROOT, notebook_path
 from course_utils.explorers import planner
 from course_utils.explorers.explorer import ASLEEP
 
-from . import build, execution, glossary, pyodide
+from . import build, glossary, pyodide
+from .kernel import execution
 
 BOOK = ROOT / "book"
 # Copied in addition to the lectures; the front page includes README.md.

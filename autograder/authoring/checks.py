@@ -20,8 +20,7 @@ import hypothesis
 import hypothesis.configuration
 
 from autograder import CourseError
-from autograder.grading.exercises import Exercise as Cells
-from autograder.grading.exercises import ProblemSet, made_from, unpacked
+from autograder.grading.exercises import Exercise, ProblemSet, made_from, unpacked
 from autograder.grading.source import Lecture
 from autograder.project import BUILD, EXERCISES, SOLUTIONS, checks_of, exercises_of
 from course_utils.files import replacing
@@ -32,8 +31,8 @@ from course_utils.testing.plain import Raised, first_opaque
 from course_utils.testing.requirements import Case, Check, Outcome, Requirement
 from course_utils.testing.rubric import Met, Rubric, score
 
-from .exercise import Given, Program, Promise, Spec, making, read
-from .trying import BRIEF, SECONDS, Trial
+from .exercise import Given, KnownProgram, Promise, Spec, making, read
+from .in_process import BRIEF, SECONDS, Trial
 
 # Hypothesis caches Unicode tables and data about our modules on disk: keep these out of the current folder.
 hypothesis.configuration.set_hypothesis_home_dir(BUILD / "hypothesis")
@@ -49,18 +48,18 @@ class CheckError(CourseError):
     """A check can't be made; the message names the exercise and says what to do."""
 
 
-def path_of(lecture_name: str, cells: Cells) -> Path:
+def path_of(lecture_name: str, cells: Exercise) -> Path:
     """Where the file of an exercise is: next to its lecture's source, or else in the course's own folder."""
-    beside = exercises_of(cells.lecture) / f"{cells.name}.py" if cells.lecture else None
+    beside = exercises_of(cells.path) / f"{cells.name}.py" if cells.path else None
     return beside if beside and beside.is_file() else EXERCISES / lecture_name / f"{cells.name}.py"
 
 
-def folder_of(cells: Cells) -> Path:
+def folder_of(cells: Exercise) -> Path:
     """The folder in which the students' check of an exercise is kept."""
-    return checks_of(cells.lecture.parent if cells.lecture else SOLUTIONS)
+    return checks_of(cells.path.parent if cells.path else SOLUTIONS)
 
 
-def spec_of(lecture_name: str, cells: Cells) -> Spec:
+def spec_of(lecture_name: str, cells: Exercise) -> Spec:
     """The file of an exercise, read."""
     return read(path_of(lecture_name, cells), cells)
 
@@ -75,17 +74,17 @@ def problems(lecture: Lecture, seed: int = 0) -> ProblemSet:
     return replace(lecture.problems, hidden={spec.cells.name: hidden(spec, seed) for spec in specs(lecture)})
 
 
-def programs(lecture_name: str, cells: Cells) -> list[Program]:
+def programs(lecture_name: str, cells: Exercise) -> list[KnownProgram]:
     """The right and the wrong programs of an exercise."""
     return spec_of(lecture_name, cells).of("mistake", "wrong", "right")
 
 
-def earned(lecture_name: str, cells: Cells, code: str) -> float:
+def earned(lecture_name: str, cells: Exercise, code: str) -> float:
     """The points that a program gets, run in this process, with hidden cases that aren't secret."""
     return rubric(lecture_name, cells, code).points
 
 
-def rubric(lecture_name: str, cells: Cells, code: str) -> Rubric:
+def rubric(lecture_name: str, cells: Exercise, code: str) -> Rubric:
     """The rubric that a program gets, run in this process, with hidden cases that aren't secret.
 
     As in grading, the hidden cases of a requirement that fails a visible one aren't tried.
@@ -111,7 +110,7 @@ def rubric(lecture_name: str, cells: Cells, code: str) -> Rubric:
     return rubric.in_full(visible, agree)
 
 
-def digest(path: Path, cells: Cells) -> str:
+def digest(path: Path, cells: Exercise) -> str:
     """A hash of what a check is made from: the exercise's file without its test programs, and its lecture's cells.
 
     Test programs are left out so that adding a wrong answer doesn't regrade any class.
@@ -125,7 +124,7 @@ def reference(spec: Spec) -> Trial:
     return Trial(spec.cells.setup, spec.cells.solution)
 
 
-def trial(spec: Spec, program: Program) -> Trial:
+def trial(spec: Spec, program: KnownProgram) -> Trial:
     """A program from the exercise's file, loaded."""
     seconds = BRIEF if program.kind in ("mistake", "wrong") else SECONDS
     return Trial(spec.cells.setup, program.code, seconds=seconds)
@@ -278,7 +277,7 @@ def draw(promise: Promise, count: int, seed: int) -> list[Given]:
     return list(found.values())[:count]
 
 
-def stale(path: Path, cells: Cells) -> bool:
+def stale(path: Path, cells: Exercise) -> bool:
     """Whether the exercise's file at ``path`` or these cells have changed since the students' check was made."""
     return made_from(folder_of(cells) / f"{cells.name}.check") != digest(path, cells)
 

@@ -63,9 +63,9 @@ def make_colab(
     return page
 
 
-def address(repository: str, lecture: str) -> str:
+def address(repository: str, lecture_name: str) -> str:
     """The URL at which Colab opens a lecture."""
-    return f"https://colab.research.google.com/github/{repository}/blob/{BRANCH}/notebooks/{lecture}/{lecture}.ipynb"
+    return f"https://colab.research.google.com/github/{repository}/blob/{BRANCH}/notebooks/{lecture_name}/{lecture_name}.ipynb"
 
 
 def _checked_out() -> str:
@@ -79,34 +79,34 @@ def _checked_out() -> str:
     return ran.stdout.strip()
 
 
-def _for_colab(notebook: NotebookNode, lecture: str, repository: str, archive: str) -> NotebookNode:
+def _for_colab(notebook: NotebookNode, lecture_name: str, repository: str, archive: str) -> NotebookNode:
     """A students' notebook with two more cells below its title, and with links to the other lectures on Colab."""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = _LINK.sub(lambda found: f"]({address(repository, found[1])})", cell.source)
-    notebook.cells[1:1] = first_cells(lecture, archive)
+    notebook.cells[1:1] = first_cells(lecture_name, archive)
     return notebook
 
 
-def first_cells(lecture: str, archive: str) -> list[NotebookNode]:
+def first_cells(lecture_name: str, archive: str) -> list[NotebookNode]:
     """The cells that a lecture on Colab begins with: a note on what is different there, and the setup."""
     code = "\n\n".join(
         [
             "# @title Run this cell first",
             inspect.getsource(fetch_course).replace("  # noqa: F401", "").rstrip(),
-            f"fetch_course({json.dumps(archive)}, {json.dumps(lecture)})",
+            f"fetch_course({json.dumps(archive)}, {json.dumps(lecture_name)})",
         ]
     )
     folded = {"cellView": "form", "jupyter": {"source_hidden": True}}
     return [
-        nbformat.v4.new_markdown_cell(_NOTE.format(lecture=lecture, missing=MISSING), id="on-colab"),
+        nbformat.v4.new_markdown_cell(_NOTE.format(lecture_name=lecture_name, missing=MISSING), id="on-colab"),
         nbformat.v4.new_code_cell(code, id="fetch-course", metadata=folded),
     ]
 
 
 # This function's source becomes a cell. If the course is installed, as on the grading machine, it does nothing. It must
 # use nothing that makes the grader ask for a review; course_utils/colab.py does the rest.
-def fetch_course(archive: str, lecture: str) -> None:
+def fetch_course(archive: str, lecture_name: str) -> None:
     """Fetch the course and work in the lecture's folder. Colab's PyTorch isn't changed."""
     import io
     import runpy
@@ -132,7 +132,7 @@ def fetch_course(archive: str, lecture: str) -> None:
     wanted = (f"{course}/course_utils/", f"{course}/notebooks/")
     files.extractall(members=[name for name in files.namelist() if name.startswith(wanted)])
     try:
-        runpy.run_path(f"{course}/course_utils/colab.py")["set_up"](course, lecture)
+        runpy.run_path(f"{course}/course_utils/colab.py")["set_up"](course, lecture_name)
     except RuntimeError as error:
         raise SetupStopped(str(error)) from None
 
@@ -150,7 +150,7 @@ _NOTE = """\
 > **You're on Google Colab.** First choose *File ▸ Save a copy in Drive*, or your answers are lost with this tab. Then
 > run the next cell: it fetches the course without changing Colab's PyTorch. {missing}
 > Your guesses and the panel of finished exercises last only as long as the session.
-> To hand in, choose *File ▸ Download ▸ Download .ipynb* and name the file `{lecture}.ipynb`.
+> To hand in, choose *File ▸ Download ▸ Download .ipynb* and name the file `{lecture_name}.ipynb`.
 """
 _PAGE = """\
 # Every Byte, Every FLOP in a browser

@@ -56,7 +56,7 @@ from typing import Any
 from hypothesis.strategies import SearchStrategy
 
 from autograder import CourseError
-from autograder.grading.exercises import Exercise as Cells
+from autograder.grading import exercises
 from course_utils.testing.comparing import BETWEEN, Comparison
 
 FROM_THE_STATEMENT = "(from the statement)"
@@ -103,7 +103,7 @@ class Promise:
 
 
 @dataclass(frozen=True)
-class Program:
+class KnownProgram:
     """A program other than the reference: ``kind`` is mistake, wrong, right or equivalent.
 
     ``note``: the sentence of a mistake, or why a mutant is equivalent. ``unseen``: why no visible case rejects it.
@@ -181,17 +181,17 @@ class Spec:
     """An exercise's file, read, along with its cells in the lecture."""
 
     path: Path
-    cells: Cells
+    cells: exercises.Exercise
     hint: str
     promises: tuple[Promise, ...]
-    programs: tuple[Program, ...]
+    programs: tuple[KnownProgram, ...]
 
-    def of(self, *kinds: str) -> list[Program]:
+    def of(self, *kinds: str) -> list[KnownProgram]:
         """The programs of these kinds, in order."""
         return [program for program in self.programs if program.kind in kinds]
 
     @property
-    def mistakes(self) -> list[Program]:
+    def mistakes(self) -> list[KnownProgram]:
         """The mistakes that have a sentence."""
         return self.of("mistake")
 
@@ -223,7 +223,7 @@ def making(text: str) -> str:
     return "\n\n".join([text[: heads[0].start()].strip() if heads else text.strip(), *kept])
 
 
-def read(path: Path, cells: Cells) -> Spec:
+def read(path: Path, cells: exercises.Exercise) -> Spec:
     """Read an exercise's file. Raises :class:`ExerciseError` if it's missing or malformed."""
     if not path.is_file():
         raise ExerciseError(f"{path}: this exercise has no file\n  → CONTRIBUTING.md has one to start from")
@@ -246,13 +246,13 @@ def read(path: Path, cells: Cells) -> Spec:
             code = edited(cells.solution, edits)
         except ValueError as error:
             raise ExerciseError(f"{path}:{line}: {error}") from None
-        programs.append(Program("mistake", "; ".join(edits), _MARKS.sub("", code), sentence, unseen, edits, line))
+        programs.append(KnownProgram("mistake", "; ".join(edits), _MARKS.sub("", code), sentence, unseen, edits, line))
     for head, end in zip(heads, [*(m.start() for m in heads), len(text)][1:], strict=bool(heads)):
         programs.append(_program(path, head, text[head.end() : end], text.count("\n", 0, head.start()) + 1))
     return Spec(path, cells, exercise.hint, tuple(exercise.promises), tuple(programs))
 
 
-def _program(path: Path, head: re.Match[str], body: str, line: int) -> Program:
+def _program(path: Path, head: re.Match[str], body: str, line: int) -> KnownProgram:
     kind, title = head.group(1), head.group(2).strip()
     if kind not in _KINDS:
         raise ExerciseError(f"{path}:{line}: {kind!r} is not a kind of program\n  → use {', '.join(_KINDS)}")
@@ -266,7 +266,7 @@ def _program(path: Path, head: re.Match[str], body: str, line: int) -> Program:
         raise ExerciseError(f"{path}:{line}: {title!r} has no note\n  → begin the cell with `# {wanted}: …`")
     if kind != "equivalent" and not body.strip():
         raise ExerciseError(f"{path}:{line}: {title!r} is empty\n  → write the answer below the header")
-    return Program(kind, title, body.strip("\n"), notes.get(wanted or "", ""), notes.get("unseen", ""), (), line)
+    return KnownProgram(kind, title, body.strip("\n"), notes.get(wanted or "", ""), notes.get("unseen", ""), (), line)
 
 
 def _source(probe: Callable[..., Any], *others: Callable[..., Any]) -> str:

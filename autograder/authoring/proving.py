@@ -25,8 +25,8 @@ from course_utils.testing.rubric import Met, Rubric, score
 
 from . import mutants
 from .checks import DRAWN, draw, expected, reference, trial, visible_check, without_twins
-from .exercise import FROM_THE_STATEMENT, Given, Program, Promise, Spec, edited
-from .trying import SECONDS, Trial
+from .exercise import FROM_THE_STATEMENT, Given, KnownProgram, Promise, Spec, edited
+from .in_process import SECONDS, Trial
 
 SEEDS = range(20)
 DRAWS = 200  # inputs for each exercise, spread over its requirements; a nightly run uses more
@@ -156,7 +156,7 @@ class Prover:
 
     def right(self) -> None:
         """Right answers agree with the reference everywhere, whatever the global generators' seeds."""
-        programs = [Program("right", "the reference", self.spec.cells.solution), *self.spec.of("right")]
+        programs = [KnownProgram("right", "the reference", self.spec.cells.solution), *self.spec.of("right")]
         for program in programs:
             ran = trial(self.spec, program)
             for pool in self.pools:
@@ -225,7 +225,7 @@ class Prover:
             if n not in broken and self.differs(ran, pool, pool.drawn(self.seeds[0])) is not None
         }  # fmt: skip
 
-    def by_draws(self, program: Program, ran: Trial) -> set[int] | None:
+    def by_draws(self, program: KnownProgram, ran: Trial) -> set[int] | None:
         """The promises that a program breaks on drawn inputs, if it passes all visible cases and edges.
 
         None if no drawn input distinguishes it from the reference. If one does, each class must have such an input.
@@ -249,12 +249,17 @@ class Prover:
         return set(told)
 
     def shrunk(self, ran: Trial, pool: Pool) -> Given | None:
+        """The smallest input found that distinguishes a program from the reference, or None if none is found again."""
+
         def tells(case: Given) -> bool:
             wanted = next(iter(expected(self.spec, pool.promise, [case], pool.right)))
             return self.differs(ran, pool, [(case, wanted)]) is not None
 
         settings = hypothesis.settings(
-            max_examples=500, database=None, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
+            max_examples=max(500, 4 * pool.draws),
+            database=None,
+            deadline=None,
+            suppress_health_check=list(hypothesis.HealthCheck),
         )
         try:
             assert pool.promise.domain is not None
@@ -291,7 +296,7 @@ class Prover:
             ran = Trial(self.spec.cells.setup, mutant.code, seconds=seconds)
             if any(self.differs(ran, pool, (*pool.visible, *pool.edges)) is not None for pool in self.pools):
                 continue
-            program = Program("mutant", mutant.title, mutant.code)
+            program = KnownProgram("mutant", mutant.title, mutant.code)
             if mutant.title in explained:
                 program = explained[mutant.title]
                 told = next((seen for pool in self.pools if (seen := self.differs(ran, pool, pool.many))), None)
@@ -331,7 +336,7 @@ def prove(spec: Spec, draws: int = DRAWS, seeds: Sequence[int] = SEEDS, pairs: i
     return prover.report
 
 
-def _where(program: Program) -> str:
+def _where(program: KnownProgram) -> str:
     return (
         f"line {program.line}, {program.kind} {program.title!r}"
         if program.line

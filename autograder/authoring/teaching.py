@@ -42,7 +42,7 @@ class KitError(CourseError):
 
 
 @dataclass(frozen=True)
-class Exercise:
+class KitExercise:
     """An exercise, according to its lecture's text.
 
     ``needs`` are the numbers of the exercises that its statement mentions, ``after`` the names of earlier lectures, and
@@ -51,7 +51,7 @@ class Exercise:
     """
 
     name: str
-    lecture: str
+    lecture_name: str
     number: str
     title: str
     stars: str
@@ -78,7 +78,7 @@ class Topic:
     minutes: int
     optional: int
     after: tuple[str, ...]
-    exercises: tuple[Exercise, ...]
+    exercises: tuple[KitExercise, ...]
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Syllabus:
     essential: bool
     weeks: tuple[tuple[str, ...], ...]
 
-    def due(self, exercise: Exercise) -> bool:
+    def due(self, exercise: KitExercise) -> bool:
         """Whether this course asks for the exercise."""
         return exercise.essential if self.essential else not exercise.optional
 
@@ -111,7 +111,7 @@ class Explained:
 
 
 @dataclass(frozen=True)
-class Question:
+class KitQuestion:
     """A question to discuss, and what a good answer says."""
 
     ask: str
@@ -125,7 +125,7 @@ class Kit:
     syllabi: tuple[Syllabus, ...]
     builds_on: dict[str, dict[str, list[str]]]
     explained: dict[str, tuple[Explained, ...]]
-    questions: dict[str, tuple[Question, ...]]
+    questions: dict[str, tuple[KitQuestion, ...]]
 
 
 def read(path: Path) -> Kit:
@@ -137,7 +137,7 @@ def read(path: Path) -> Kit:
             tuple(Syllabus(**{**each, "weeks": tuple(map(tuple, each["weeks"]))}) for each in tables["syllabus"]),
             {name: about.get("builds_on", {}) for name, about in lectures.items()},
             {name: tuple(Explained(**each) for each in about["explain"]) for name, about in lectures.items()},
-            {name: tuple(Question(**each) for each in about["discuss"]) for name, about in lectures.items()},
+            {name: tuple(KitQuestion(**each) for each in about["discuss"]) for name, about in lectures.items()},
         )
     except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise KitError(f"{path}: {type(error).__name__}: {error}\n  → compare with its other entries") from None
@@ -163,7 +163,7 @@ def topics(lectures: Sequence[Lecture]) -> list[Topic]:
 
 def _exercises(
     lecture: Lecture, numbers: dict[str, str], defined: Sequence[tuple[re.Pattern[str], str]]
-) -> Iterator[Exercise]:
+) -> Iterator[KitExercise]:
     cells = lecture.notebook.cells
     places = {cell.id: place for place, cell in enumerate(cells)}
     seen: dict[str, str] = {}  # name → number
@@ -183,7 +183,7 @@ def _exercises(
         named = _named(_EXERCISE, statement) | {seen[each] for each in _YOURS.findall(statement) if each in seen}
         needs = tuple(sorted(named - {number}, key=_order))
         whole = f"{statement}\n{spec.cells.stub}"
-        yield Exercise(
+        yield KitExercise(
             name, lecture.name, number, title, stars, bool(essential), bool(is_optional), int(minutes), needs,
             _earlier(statement, lecture.name, numbers),
             tuple((each, word[0]) for term, each in defined if (word := term.search(whole))),
@@ -231,23 +231,22 @@ def problems(kit: Kit, lectures: Sequence[Topic]) -> list[str]:
         if not QUESTIONS[0] <= (count := len(kit.questions.get(topic.name, ()))) <= QUESTIONS[1]:
             found.append(f"{topic.name} has {count} questions to discuss, not {QUESTIONS[0]} to {QUESTIONS[1]}")
         banks = {each.name: each.mistakes for each in topic.exercises}
-        if not (explained := kit.explained.get(topic.name, ())):
-            found.append(f"{topic.name} explains no mistake")
+        explained = kit.explained.get(topic.name, ())
         for each in topic.exercises:
-            if each.essential and each.name not in {said.exercise for said in explained}:
-                found.append(f"exercise {each.number} is essential, but none of its mistakes is explained")
+            if each.name not in {said.exercise for said in explained}:
+                found.append(f"none of the mistakes in exercise {each.number} is explained")
         for said in explained:
             if said.mistake not in banks.get(said.exercise, ()):
                 found.append(f"{topic.name}: {said.exercise} has no mistake {said.mistake!r}")
     return found
 
 
-def _of_dependencies(kit: Kit, exercise: Exercise, names: Sequence[str]) -> Iterator[str]:
-    said = kit.builds_on.get(exercise.lecture, {}).get(exercise.name)
+def _of_dependencies(kit: Kit, exercise: KitExercise, names: Sequence[str]) -> Iterator[str]:
+    said = kit.builds_on.get(exercise.lecture_name, {}).get(exercise.name)
     if said is None:
         yield "doesn't say which lectures it builds on: if there are none, write an empty list"
         return
-    earlier = [name[:2] for name in names if name < exercise.lecture]
+    earlier = [name[:2] for name in names if name < exercise.lecture_name]
     for number in (each for each in said if each not in earlier):
         yield f"says that it builds on lecture {number}, which isn't an earlier one"
     used = {name: f"uses {term!r}, and the lecture that defines it" for name, term in reversed(exercise.terms)}
@@ -257,7 +256,7 @@ def _of_dependencies(kit: Kit, exercise: Exercise, names: Sequence[str]) -> Iter
             yield f"{what} isn't among the lectures that it says it builds on: add {name[:2]}"
 
 
-def _of_syllabus(syllabus: Syllabus, lectures: Sequence[Topic], exercises: dict[str, Exercise]) -> Iterator[str]:
+def _of_syllabus(syllabus: Syllabus, lectures: Sequence[Topic], exercises: dict[str, KitExercise]) -> Iterator[str]:
     if list(itertools.chain(*syllabus.weeks)) != [topic.name for topic in lectures]:
         yield "it doesn't name every lecture once, in order"
     topics = {topic.name: topic for topic in lectures}
@@ -268,12 +267,13 @@ def _of_syllabus(syllabus: Syllabus, lectures: Sequence[Topic], exercises: dict[
             yield f"week {number} takes {minutes} minutes, but has only {60 * syllabus.hours:g}"
     never = len(syllabus.weeks) + 1
     for each in exercises.values():
-        week = week_of.get(each.lecture, never)
+        week = week_of.get(each.lecture_name, never)
         if each.essential and (week == never or not syllabus.due(each)):
             yield f"exercise {each.number} is essential, but never due"
         if syllabus.due(each):
-            needed = {exercises[number].lecture: f"exercise {number}" for number in each.needs if number in exercises}
-            needed |= {name: f"lecture {name}" for name in (*topics[each.lecture].after, *each.after)}
+            known = (exercises[number] for number in each.needs if number in exercises)
+            needed = {exercise.lecture_name: f"exercise {exercise.number}" for exercise in known}
+            needed |= {name: f"lecture {name}" for name in (*topics[each.lecture_name].after, *each.after)}
             for name, what in sorted(needed.items()):
                 if week_of.get(name, never) > week:
                     yield f"exercise {each.number} is due in week {week}, before {what}, which it builds on"
@@ -375,12 +375,12 @@ def _syllabus(syllabus: Syllabus, topics: dict[str, Topic]) -> Iterator[str]:
     yield ""
 
 
-def _builds_on(kit: Kit, exercise: Exercise) -> list[str]:
-    return kit.builds_on.get(exercise.lecture, {}).get(exercise.name, [])
+def _builds_on(kit: Kit, exercise: KitExercise) -> list[str]:
+    return kit.builds_on.get(exercise.lecture_name, {}).get(exercise.name, [])
 
 
-def _row(exercise: Exercise, exercises: dict[str, Exercise], builds_on: Sequence[str]) -> str:
-    place = f"../solutions/exercises/{exercise.lecture}/{exercise.name}.py"
+def _row(exercise: KitExercise, exercises: dict[str, KitExercise], builds_on: Sequence[str]) -> str:
+    place = f"../solutions/exercises/{exercise.lecture_name}/{exercise.name}.py"
     needs = [f"{number} `{exercises[number].name}`" for number in exercise.needs]
     for lecture in builds_on:
         terms = ", ".join(term for name, term in exercise.terms if name[:2] == lecture)

@@ -16,14 +16,14 @@ from autograder.inside.limits import Limits
 
 from . import worker
 from .sandbox import SandboxError
-from .worker import ATTEMPTS, EngineError, Failed, Outcome, Task
+from .worker import ATTEMPTS, Done, EngineError, Failed, Task
 
 _PATIENCE = 120.0  # seconds without any worker
 
 
 def grade_on_cluster(
     tasks: Iterator[Task], scheduler: str, limits: Limits, unsafe: bool
-) -> Iterator[tuple[Task, Outcome]]:
+) -> Iterator[tuple[Task, Done]]:
     """Grade tasks on the workers of the scheduler at that address. Raises :class:`EngineError` or `SandboxError`."""
     try:
         # Dask keeps the last thousand messages for debugging, and each has a submission in it.
@@ -64,7 +64,7 @@ def _prepare(client: Client, limits: Limits, unsafe: bool) -> None:
         raise EngineError("every worker died while starting\n  → run the same command again")
 
 
-def _spread(client: Client, tasks: Iterator[Task]) -> Iterator[tuple[Task, Outcome]]:
+def _spread(client: Client, tasks: Iterator[Task]) -> Iterator[tuple[Task, Done]]:
     """Grade tasks on the workers; a task whose worker dies is retried, the last time alone.
 
     Each worker has one task waiting in addition to its current one, so that it isn't idle while a result is in transit.

@@ -14,12 +14,12 @@ from autograder.inside.limits import Limits
 
 from . import sandbox, worker
 from .sandbox import SandboxError
-from .worker import Failed, Outcome, Task
+from .worker import Done, Failed, Task
 
 
 def grade_all(
     tasks: Iterator[Task], limits: Limits, *, unsafe: bool = False, workers: int | None = None, scheduler: str = ""
-) -> Generator[tuple[Task, Outcome]]:
+) -> Generator[tuple[Task, Done]]:
     """Grade every task; ``limits`` and ``unsafe`` apply to all of them.
 
     ``workers``: processes on this machine, one per processor if None; 0 grades in this process. ``scheduler``: the
@@ -34,7 +34,7 @@ def grade_all(
 
 def _spread(
     tasks: Iterator[Task], limits: Limits, unsafe: bool, workers: int | None, scheduler: str
-) -> Iterator[tuple[Task, Outcome]]:
+) -> Iterator[tuple[Task, Done]]:
     if scheduler:
         from .cluster import grade_on_cluster  # with Dask, which takes a second to import
 
@@ -53,7 +53,7 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _grade_here(tasks: Iterator[Task]) -> Iterator[tuple[Task, Outcome]]:
+def _grade_here(tasks: Iterator[Task]) -> Iterator[tuple[Task, Done]]:
     with worker.kept_box():
         for task in tasks:
             yield task, worker.grade_one(task)

@@ -25,8 +25,8 @@ HIDDEN_FOLDER = "hidden"  # course_utils.testing.checking.HIDDEN, without import
 class Exercise:
     """One exercise of a lecture. ``solution`` is a whole cell, ``line`` is where it starts.
 
-    ``packed`` is its check with the visible cases, as bytes; it's empty only while checks are being built. ``lecture``
-    is the source file that it was read from, if any.
+    ``packed`` is its check with the visible cases, as bytes; it's empty only while checks are being built. ``path`` is
+    the lecture's source, from which it was read, if any.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Exercise:
     solution: str
     line: int
     packed: bytes
-    lecture: Path | None = None
+    path: Path | None = None
 
     @cached_property
     def check(self) -> Check:

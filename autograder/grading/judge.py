@@ -65,10 +65,10 @@ def grade(problems: ProblemSet, cells: Sequence[Cell], box: Sandbox) -> tuple[li
 
     The cells run in order in one process, and each exercise is judged at its test cell (see
     :mod:`autograder.grading.program`); this happens twice. The first pass tries the cases that students see, and all
-    text that the submission can influence (values, errors, calls) comes from it: by then, no process of the submission
-    has seen a hidden input. The second pass, in a new process, tries the hidden cases of the requirements that are met
-    so far, and adds nothing but verdicts. In a single pass, one exercise's answer could reveal the hidden inputs that
-    another was given.
+    text that the submission can influence (values, errors, calls) and that the student is shown comes from it: by then,
+    no process of the submission has seen a hidden input. The second pass, in a new process, tries the hidden cases of
+    the requirements that are met so far, and adds only verdicts and notes. In a single pass, one exercise's answer
+    could reveal the hidden inputs that another was given.
 
     If a process ends or hangs, the current step is dropped and the others run again in a fresh process; if the step was
     an exercise's answer or a call of it, that exercise gets no points. Raises :class:`SandboxError` if a process ends
@@ -177,7 +177,8 @@ def _converse(talk: Conversation, work: _Work) -> None:
             work.counted = talk.received
             if (points := work.marks[step.exercise.name].points) < step.exercise.points:
                 rubric = work.rubrics.get(step.exercise.name)
-                excuses = program.excuses(number, rubric.points if rubric else points, reasons)
+                visible = rubric.points if rubric else points
+                excuses = program.excuses(number, visible, reasons, hidden=work.hidden)
                 work.notes += [f"{step.exercise.name}: {why}" for why in itertools.islice(excuses, 2)]
         if not work.waiting:
             return

@@ -1,15 +1,16 @@
-"""What a result depends on: the submission, the exercises, the grading code and the versions of its libraries.
+"""What a result depends on: the submission, the exercises, the grading code, and the versions of Python and libraries.
 
 A submission isn't graded again while its result's key is current. So the key must change with everything that can
 change a point, and with nothing else, because a new key regrades a whole class. Of the code, it covers the folders in
 `DECIDING`. (The students' checks, which are in course_utils, count as part of their exercises; otherwise a change to
-one would regrade every lecture.)
+one would regrade every lecture.) Of Python's version, it has only the first two numbers: a patch release fixes bugs.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import platform
 from importlib.metadata import version
 from pathlib import Path
 
@@ -24,15 +25,16 @@ _VERSIONS = ("torch", "numpy", "einops", "jaxtyping", "ipython")
 def key(submission: bytes, problems: ProblemSet) -> str:
     """The key of a submission's result: 64 hexadecimal digits."""
     digest = hashlib.sha256()
-    for part in (hashlib.sha256(submission).digest(), problems.digest, _grader()):
+    for part in (hashlib.sha256(submission).digest(), problems.digest, grader()):
         digest.update(part)
     return digest.hexdigest()
 
 
 @functools.cache
-def _grader() -> bytes:
+def grader() -> bytes:
     """A hash of the grading code and of the versions it runs on."""
-    versions = ";".join(f"{name} {version(name)}" for name in _VERSIONS)
+    python = ".".join(platform.python_version_tuple()[:2])
+    versions = ";".join((f"python {python}", *(f"{name} {version(name)}" for name in _VERSIONS)))
     return hashlib.sha256(versions.encode() + code_digest(_ROOT)).digest()
 
 

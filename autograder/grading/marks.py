@@ -1,4 +1,8 @@
-"""The results of grading: a mark for each exercise, a result for each submission."""
+"""The results of grading: a mark for each exercise, a result for each submission.
+
+Their messages, notes and comments were cleaned when they were made (`autograder.grading.text`), and a stored result
+that somebody has edited doesn't count. So whatever shows them shows them as they are.
+"""
 
 from __future__ import annotations
 

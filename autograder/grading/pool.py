@@ -24,7 +24,7 @@ from multiprocessing.connection import Connection, wait
 from autograder.inside.limits import Limits
 
 from .sandbox import ROOT, SandboxError
-from .worker import ATTEMPTS, EngineError, Failed, Outcome, Task, grade_one, prepare, unfinished
+from .worker import ATTEMPTS, Done, EngineError, Failed, Task, grade_one, prepare, unfinished
 
 _READY = "ready"
 # Seconds that the first worker, once ready, has the machine to itself at least, for a quick first result.
@@ -74,7 +74,7 @@ class _Worker:
         self.process.wait()
 
 
-def grade_in_pool(tasks: Iterator[Task], count: int, limits: Limits, unsafe: bool) -> Iterator[tuple[Task, Outcome]]:
+def grade_in_pool(tasks: Iterator[Task], count: int, limits: Limits, unsafe: bool) -> Iterator[tuple[Task, Done]]:
     """Grade tasks with at most ``count`` workers.
 
     Another worker starts only when the previous one is ready and a task is waiting. Each start imports PyTorch twice,
@@ -119,7 +119,7 @@ class _Pool:
             return False
         return all(worker.ready for worker in self.workers) and time.monotonic() >= self._alone_until
 
-    def step(self) -> Iterator[tuple[Task, Outcome]]:
+    def step(self) -> Iterator[tuple[Task, Done]]:
         """Wait until a worker sends something, dies or takes too long, or the first one's head start is over.
 
         Yields finished tasks.
@@ -157,7 +157,7 @@ class _Pool:
                 yield task, message
         self._hand_out()
 
-    def _bury(self, worker: _Worker) -> Iterator[tuple[Task, Outcome]]:
+    def _bury(self, worker: _Worker) -> Iterator[tuple[Task, Done]]:
         worker.end()
         self.workers.remove(worker)
         if worker.task is None:

@@ -44,18 +44,18 @@ _BY_TEXT = re.compile(
 _SHELL = re.compile(r"(?:^|=)[ \t]{0,20}[!%]", re.MULTILINE)  # and `!echo $std`, `%time {std}`
 _IMPORTED = re.compile(r"^[ \t]{0,40}(?:import|from)[ \t]{1,9}([A-Za-z_]\w{0,60})", re.MULTILINE)
 # Ways to ask the machine for something that may be missing without an error: files, environment variables, users,
-# programs.
+# programs. Those that are also words of a comment count only in a call.
 _ASKS = re.compile(
-    r"\b(?:getenv|environ|open|glob|iglob|rglob|exists|is_file|is_dir|listdir|scandir|getuser|expanduser|subprocess|"
-    r"getoutput)\b"
+    r"\b(?:getenv|environ|open|glob|iglob|rglob|exists|is_file|isfile|is_dir|isdir|listdir|scandir|iterdir|getuser|"
+    r"expanduser|subprocess|getoutput|[pP]open)\b|\b(?:access|system|walk|which)(?=\()"
 )
 # Errors whose cause may be a difference between this machine and the student's: packages, files, keyboard input, the
 # operating system, GPUs, memory.
 NOT_HERE = re.compile(
-    r"(?:ModuleNotFound|FileNotFound|Permission|OS|Memory|StdinNotImplemented|URL|HTTP|gai|g?herror|SSL|ConnectTimeout|"
-    r"Tcl|Connection\w*)(?:Error|error)?:|Error: unsupported locale|"
-    r".*(?:Address family not supported|cannot resolve|getpwuid|NVIDIA|CUDA|CuDNN|\bMPS\b|\bXPU\b|Windows|latex|"
-    r"enforce fail|can't allocate|can't start new thread|too many open files|no space left)|"
+    r"(?:ModuleNotFound|FileNotFound|Permission|OS|BlockingIO|Memory|StdinNotImplemented|URL|HTTP|gai|g?herror|SSL|"
+    r"ConnectTimeout|Tcl|Connection\w*)(?:Error|error)?:|Error: unsupported locale|"
+    r".*(?:Address family not supported|cannot resolve|getpw(?:uid|nam)|NVIDIA|CUDA|CuDNN|\bMPS\b|\bXPU\b|Windows|"
+    r"latex|enforce fail|can't allocate|can't start new thread|too many open files|no space left)|"
     # Because of a shell without a front end: missing magics, streams that aren't files, no kernel.
     r"UsageError:|UnsupportedOperation:|AttributeError:.*(?:NoneType|Shell|kernel|parent_header)|KeyError:.*IPKernelApp",
     re.IGNORECASE,
@@ -166,14 +166,15 @@ class Program:
         kept = (n for n, step in enumerate(self.steps) if step.kind is not Kind.OURS or n in chosen)
         return [number for number in kept if number not in self.dropped]
 
-    def excuses(self, place: int, points: float, calls: Sequence[str]) -> Iterator[str]:
+    def excuses(self, place: int, points: float, calls: Sequence[str], *, hidden: bool) -> Iterator[str]:
         """Why the answer that's judged at a step may have failed through no fault of its own; most specific first.
 
-        ``points`` are those that the cases that students see have earned, ``calls`` the reasons found in its calls.
+        ``points`` are those that the cases that students see have earned, ``calls`` the reasons found in its calls,
+        which had hidden inputs if ``hidden`` is True.
         """
         earned = self.steps[place].cell.earned
-        if earned is not None and earned <= points:
-            calls = ()  # the student got the same result
+        if not hidden and earned is not None and earned <= points:
+            calls = ()  # the student got the same result; of hidden inputs, no output of theirs says anything
         otherwise = functools.partial(self._otherwise, points=points)
         rest = (otherwise, self._not_installed, self._asks_the_machine)
         found = itertools.chain([self._out_of_reach(place)], dict.fromkeys(calls), (look(place) for look in rest))
@@ -290,7 +291,7 @@ class Program:
         """The student's cells above a step that can make a difference to the answer judged there.
 
         They are its own, those that define or use a name that it uses, and those whose effect no text tells. Modules
-        don't count, or every cell would; and who only calls the answer doesn't change it.
+        don't count, or every cell would; and a cell that only calls the answer doesn't change it.
         """
         exercise = self._judged(place)
         modules = frozenset().union(*(_imports(cell.text) for cell in self.problems.cells))

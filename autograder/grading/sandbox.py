@@ -214,8 +214,9 @@ def require() -> str:
 
 def require_hidden(folder: Path) -> None:
     """Raise :class:`SandboxError` if submissions could read a folder because it is in one that the sandbox shows."""
+    real = Path(os.path.realpath(folder))  # unlike resolve(), no error if a link leads to itself
     for place in (*_readable(), *_SYSTEM, *(str(ROOT / shown) for shown in _SHOWN)):
-        if folder.resolve().is_relative_to(Path(place).resolve()):
+        if real.is_relative_to(Path(place).resolve()):
             raise SandboxError(
                 f"{folder} is in {place}, which every submission can read\n"
                 "  → move it elsewhere, for instance into your home folder"

@@ -11,7 +11,7 @@ import importlib
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from autograder import CourseError
@@ -19,7 +19,7 @@ from autograder.inside.limits import Limits
 
 from . import text
 from .exercises import Cell, ProblemSet
-from .key import key
+from .key import grader
 from .marks import Mark
 from .sandbox import Sandbox, SandboxError
 from .submission import AGAIN, Finding, HandedIn, Submission, parse
@@ -42,7 +42,7 @@ class EngineError(CourseError):
 class Task:
     """One submission to grade: plain data, which can be sent to another process or machine.
 
-    ``key`` was computed by the sender; a worker with a different version of the course computes a different one.
+    ``key`` is the result's. ``grader`` identifies the sender's version of the course; a worker refuses any but its own.
     """
 
     student: str
@@ -51,6 +51,7 @@ class Task:
     key: str
     limits: Limits
     unsafe: bool = False
+    grader: bytes = field(default_factory=grader)
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Failed:
         return self.refused or self.lost
 
 
-Outcome = Graded | Failed
+Done = Graded | Failed
 
 
 @dataclass
@@ -150,7 +151,7 @@ def prepare(limits: Limits, unsafe: bool) -> str:
     return ""
 
 
-def grade_one(task: Task) -> Outcome:
+def grade_one(task: Task) -> Done:
     """Grade one submission. Errors aren't raised but returned as `Failed`."""
     from . import conversation
 
@@ -207,10 +208,10 @@ def _watchdog(seconds: float) -> Iterator[None]:
                     pass
 
 
-def _grade(task: Task, started: float) -> Outcome:
+def _grade(task: Task, started: float) -> Done:
     from . import judge
 
-    if key(task.submission, task.problems) != task.key:
+    if task.grader != grader():
         return Failed("the worker runs another version of the course\n  → install the same one on every machine")
     path = Path(f"{task.problems.lecture_name}.ipynb")  # only a name, for findings
     read = parse(HandedIn(path, data=task.submission), task.problems)

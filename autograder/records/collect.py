@@ -51,7 +51,7 @@ def collect(
 ) -> Summary:
     """Collect what a source has for one lecture. ``lectures`` names all lectures; ``file`` is a roster to use instead.
 
-    With ``dry_run``, nothing is written. Raises :class:`sources.SourceError` for a source that can't be read,
+    With ``dry_run``, nothing is written. Raises :class:`sources.CollectError` for a source that can't be read,
     :class:`CourseError` if there are no students, and OSError if the disk fails; what was collected by then is kept.
     """
     folder.require()
@@ -140,7 +140,7 @@ class _Student:
         summary: Summary,
     ) -> None:
         self._rules = rules
-        self._folder, self._lecture, self._student, self._source = folder, lecture_name, student, source
+        self._folder, self._lecture_name, self._student, self._source = folder, lecture_name, student, source
         self._dry_run, self._summary = dry_run, summary
         if not dry_run:
             attempts.remove_partials(folder, lecture_name, student)
@@ -170,7 +170,7 @@ class _Student:
                 one.secret,
             )
             if not self._dry_run:
-                attempts.add(self._folder, self._lecture, self._student, attempt, content)
+                attempts.add(self._folder, self._lecture_name, self._student, attempt, content)
             self._contents[number] = content
             self._attempts = attempts.in_order([*self._attempts, attempt])
             self._summary.new.append((self._student, attempt))
@@ -186,7 +186,7 @@ class _Student:
                 said = [f"{one_line(name)} ({error})"]
         else:
             said = few([one_line(name) for name, _ in one.chosen.files]) or ["an empty folder"]
-        self._summary.remarks.append(f"{self._student} handed in {', '.join(said)}, but no {self._lecture}.ipynb")
+        self._summary.remarks.append(f"{self._student} handed in {', '.join(said)}, but no {self._lecture_name}.ipynb")
         return False, "".join(f"{each}\n" for each in said).encode("utf-8", "backslashreplace"), ", ".join(said)
 
     def _known(self, one: Delivery, digest: str) -> bool:
@@ -203,17 +203,17 @@ class _Student:
             self._summary.remarks.append(
                 f"{self._student}: attempt {last.number} counts, because the last one has no notebook"
             )
-        there = self._folder.read(self._student, self._lecture)
+        there = self._folder.read(self._student, self._lecture_name)
         if self._rules.best and not self._contents and there.data is not None:
             return  # `course grade` chose what's there
         known = {attempt.sha256 for attempt in self._attempts}
         if not there.nothing and (there.data is None or submission.digest(there.data) not in known):
             self._summary.remarks.append(
-                f"{self._folder.submission(self._student, self._lecture)} isn't what was collected, so it was kept; "
-                f"to have attempt {last.number} graded instead, move that file away and repeat the command"
+                f"{self._folder.submission(self._student, self._lecture_name)} isn't what was collected, so it was "
+                f"kept; to have attempt {last.number} graded instead, move that file away and repeat the command"
             )
         elif not self._dry_run:
             content = self._contents.get(last.number)
             if content is None:
-                content = attempts.content_of(self._folder, self._lecture, self._student, last)
-            attempts.install(self._folder, self._lecture, self._student, last, content)
+                content = attempts.content_of(self._folder, self._lecture_name, self._student, last)
+            attempts.install(self._folder, self._lecture_name, self._student, last, content)

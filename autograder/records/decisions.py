@@ -27,6 +27,7 @@ from . import results
 from . import roster as rosters
 from .folder import ClassFolder
 
+_OTHER_WORK = "was written for another submission; it stays on the student's page until somebody decides again"
 FORMGRADER = "Formgrader"  # who decided: nbgrader doesn't record the person
 
 
@@ -194,6 +195,8 @@ def decide(
         new = replace(about(result, name), who=by or me())
         if old is not None:
             new = replace(new, points=old.points, comment=old.comment, until=old.until)
+        if old is not None and until and not (name or reviewed or withdraw or comment is not None):
+            new = replace(old, who=new.who, when=new.when, reviewed=False, notes=())  # still about the same work
         if name == exercise and withdraw:
             new = replace(new, points=None, comment="")
         if name == exercise and comment is not None:
@@ -217,7 +220,8 @@ def decided(result: Result, found: Sequence[Decision], problems: Sequence[str] =
 
     A decision counts as long as it's about the same work and the tests give the same points as then. Otherwise it's
     stale, and a note asks a person to decide again. Until they do, the higher of the two numbers of points counts,
-    unless the decision had taken points away: then the lower one does, so that handing in again doesn't undo it.
+    unless the decision had taken points away: then the lower one does, so that handing in again doesn't undo it. A
+    comment on other work is asked about in the same way, and is shown until then.
     """
     last = latest(found)
     whole = last.get("")
@@ -226,14 +230,19 @@ def decided(result: Result, found: Sequence[Decision], problems: Sequence[str] =
     if result.points is None:
         return result
     notes, waiting, marks = list(result.notes), list(problems), list[Mark]()
+    if whole is not None and _outdated(whole, result):
+        notes.append(f"the comment on the whole work {_OTHER_WORK}")
     for mark in result.marks:
         decision = last.get(mark.exercise)
+        stale = decision is not None and decision.points is not None and not _stands(decision, result, mark)
+        if decision is not None and not stale and _outdated(decision, result):
+            notes.append(f"{mark.exercise}: the comment {_OTHER_WORK}")
         if decision is None or decision.points is None:
             if mark.open:
                 waiting.append(f"{mark.exercise} has no tests: a person has yet to give points")
             marks.append(replace(mark, comment=decision.comment if decision else ""))
             continue
-        points, stale = decision.points, not _stands(decision, result, mark)
+        points = decision.points
         if stale:
             raised = decision.points >= decision.found
             points = (max if raised else min)(decision.points, mark.points)
@@ -261,6 +270,12 @@ def _stands(decision: Decision, result: Result, mark: Mark) -> bool:
     """
     same = (decision.submission, decision.found, decision.worth) == (result.submission, mark.points, mark.worth)
     return decision.key == result.key or same or (decision.points == mark.points and not mark.open)
+
+
+def _outdated(decision: Decision, result: Result) -> bool:
+    """Whether a decision has a comment on a submission other than this one (and not on one that was yet to come)."""
+    other = decision.submission not in ("", result.submission) and decision.key != result.key
+    return bool(decision.comment) and other
 
 
 def _looked_at(review: Decision, result: Result, notes: Iterable[str]) -> bool:

@@ -142,10 +142,17 @@ def charged(rules: Rules, result: Result, limit: datetime | None, when: datetime
 
 
 def table(
-    folder: ClassFolder, lecture_name: str, found: Mapping[str, Result], students: Mapping[str, Student]
+    folder: ClassFolder,
+    lecture_name: str,
+    found: Mapping[str, Result],
+    students: Mapping[str, Student],
+    rules: Rules | None = None,
 ) -> dict[str, Result]:
-    """Each student's result after the late penalty, by name. Raises :class:`FolderError` for invalid settings."""
-    rules = read(folder, lecture_name)
+    """Each student's result after the late penalty, by name.
+
+    The rules are read unless they're given. Raises :class:`FolderError` for invalid settings.
+    """
+    rules = rules or read(folder, lecture_name)
     return {name: apply(folder, rules, one, students.get(name) or Student(name)) for name, one in found.items()}
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 
-from autograder.grading.marks import Result, counts
+from autograder.grading.marks import Mark, Result, counts
 from autograder.grading.source import Lecture
 from autograder.grading.text import one_line
 
@@ -85,9 +85,7 @@ def _questions(lecture: Lecture, found: Mapping[str, Result], students: Mapping[
         marks = {mark.exercise: mark for mark in one.marks} if one.points is not None else {}
         for exercise in lecture.parts:
             mark = marks.get(exercise.name)
-            waits = mark is not None and mark.open and mark.tests is None
-            points = None if mark is None or waits else mark.points
-            earned = [_grade(points), f"{exercise.points:g}", (mark and mark.mistake) or ""]
+            earned = [_grade(_given(mark) if mark else None), f"{exercise.points:g}", (mark and mark.mistake) or ""]
             earned += [_grade(mark.tests) if mark else "", mark.comment if mark else ""]
             rows.append([name, one.state, exercise.name, *earned])
     return _table(rows)
@@ -104,7 +102,7 @@ def _json(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, 
                 "state": str(one.state),
                 "points": one.points,
                 "exercises": [
-                    {"exercise": m.exercise, "points": m.points, "worth": m.worth, "mistake": m.mistake}
+                    {"exercise": m.exercise, "points": _given(m), "worth": m.worth, "mistake": m.mistake}
                     | ({"points by tests": m.tests} if m.tests is not None else {})
                     | ({"comment": m.comment} if m.comment else {})
                     for m in (one.marks if one.points is not None else ())
@@ -137,6 +135,11 @@ _WRITERS: dict[Format, Callable[[Lecture, Mapping[str, Result], Mapping[str, Stu
     Format.CANVAS: _canvas,
     Format.MOODLE: _moodle,
 }
+
+
+def _given(mark: Mark) -> float | None:
+    """The points of a mark; None if there are none until a person gives them."""
+    return None if mark.open and mark.tests is None else mark.points
 
 
 def _grade(points: float | None) -> str:

@@ -27,7 +27,6 @@ from autograder.grading.text import notes as limited
 from . import exchange, pages
 from .folder import ClassFolder, concerns_one, listed
 
-MESSAGE_LIMIT = 6_000
 _COLORING = 2.0  # seconds for highlighting one cell, which usually takes a hundredth of that
 
 _HEADLINES = {
@@ -118,7 +117,7 @@ def page(
         student=one_line(result.student),
         headline=headline,
         notes=notes,
-        comment=clean(result.comment),
+        comment=result.comment,
         graded=graded,
         handed_in=handed_in is not None,
         exercises=[
@@ -132,9 +131,7 @@ def _exercise(exercise: Exercise | Question, title: str, mark: Mark | None, code
     full = mark is not None and mark.points >= exercise.points
     waits = mark is not None and mark.open and mark.tests is None
     by_hand = isinstance(exercise, Question)
-    # The judge's messages are clean, but the result file may have been edited.
-    message = clean(mark.message[:MESSAGE_LIMIT]) if mark else ""
-    facts, advice = split(message)
+    facts, advice = split(mark.message if mark else "")
     if mark is not None and mark.hidden:
         facts = ON_OTHER_INPUTS  # the advice is the requirement's own, so it reveals nothing about the input
     return {
@@ -142,7 +139,7 @@ def _exercise(exercise: Exercise | Question, title: str, mark: Mark | None, code
         "points": f"{mark.points:g}" if mark and not waits else "–",
         "worth": f"{exercise.points:g}",
         "given": "A person will give these points." if waits else "" if by_hand else _given(mark),
-        "comment": clean(mark.comment) if mark else "",
+        "comment": mark.comment if mark else "",
         "verdict": "✓" if full else "✗" if mark and not by_hand else "",
         "word": "" if by_hand else ": right" if full else ": not yet right" if mark else "",
         "requirements": [

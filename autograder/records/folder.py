@@ -228,13 +228,19 @@ class ClassFolder:
         """Where the report on the class is."""
         return self.root / "reports" / f"{lecture_name}.html"
 
-    @property
-    def places(self) -> list[Path]:
-        """Every folder of the class, wherever nbgrader's configuration puts it."""
-        steps = (self.settings.submitted, self.settings.autograded, self.settings.feedback)
-        book = self.gradebook_url.removeprefix("sqlite:///")
-        books = [] if book == self.gradebook_url else [Path(book).parent]
-        return [self.root, *(self.root / step for step in steps), *books, *([self.own] if self.own else [])]
+    def places(self, database: str = "") -> list[Path]:
+        """Where anything of the class is, wherever links or nbgrader's configuration put it: its folders, what its root
+        contains, the links in place of one student's folders, the class's own lectures, and the gradebook's folder.
+
+        ``database``: the gradebook's SQLAlchemy URL; "" for the folder's own.
+        """
+        named = (self.settings.submitted, self.settings.autograded, self.settings.feedback, "attempts")
+        steps = [self.root / step for step in named]
+        links = [p for step in steps for deep in ("*", "*/*") for p in step.glob(deep) if p.is_symlink()]
+        url = database or self.gradebook_url
+        book = url.removeprefix("sqlite:///")
+        books = [] if book == url else [Path(book), Path(book).parent]
+        return [self.root, *self.root.glob("*"), *steps, *links, *books, *([self.own] if self.own else [])]
 
     @property
     def gradebook_url(self) -> str:

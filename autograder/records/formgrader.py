@@ -45,16 +45,16 @@ def recording(put: Callable[[Any, str], None], saved: Callable[[Any, str], Any])
     @functools.wraps(put)
     async def put_and_record(handler: Any, number: str) -> None:
         put(handler, number)
-        lecture = saved(handler.gradebook, number).notebook.assignment.name
+        lecture_name = saved(handler.gradebook, number).notebook.assignment.name
         folder = ClassFolder(Path(handler.coursedir.root))
         try:
             # In a thread, because it has to wait while `course grade` is writing the gradebook.
-            await IOLoop.current().run_in_executor(_ONE, _record, folder, lecture)
+            await IOLoop.current().run_in_executor(_ONE, _record, folder, lecture_name)
         except (CourseError, OSError) as error:
             handler.log.error("Saved, but it will only be recorded by the next `course` command: %s", error)
 
     return put_and_record
 
 
-def _record(folder: ClassFolder, lecture: str) -> None:
-    gradebook.take_over(folder, source.read(folder.source(lecture)))
+def _record(folder: ClassFolder, lecture_name: str) -> None:
+    gradebook.take_over(folder, source.read(folder.source(lecture_name)))

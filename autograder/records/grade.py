@@ -15,7 +15,7 @@ from autograder.grading import engine, sandbox, source, worker
 from autograder.grading.marks import Result, State
 from autograder.grading.submission import HandedIn, digest
 from autograder.grading.text import MESSAGE_LIMIT, clean
-from autograder.grading.worker import EngineError, Failed, Graded, Outcome, Task, unreadable
+from autograder.grading.worker import Done, EngineError, Failed, Graded, Task, unreadable
 from autograder.inside.limits import Limits
 from course_utils.files import remove_partials
 
@@ -77,13 +77,13 @@ def grade_class(
     gradebook. ``progress`` gets the number graded in this run, the most there can be, and the latest result. Raises
     :class:`EngineError` or :class:`sandbox.SandboxError` if grading can't continue.
     """
-    lecture = _ready(folder, lecture_name)
     if not unsafe:
-        for place in folder.places:
+        for place in folder.places(database or ""):
             sandbox.require_hidden(place)
+    lecture, rules = _ready(folder, lecture_name)
     with _alone(folder, lecture_name), worker.kept_box():
         remarks: list[str] = []
-        if (rules := due.read(folder, lecture_name)).best:
+        if rules.best:
             remarks = best.settle(
                 folder, folder.problems(lecture), rules, rosters.of(folder, lecture_name, roster), limits,
                 again=again, unsafe=unsafe, workers=workers, scheduler=scheduler, progress=progress,
@@ -99,30 +99,35 @@ def grade_class(
             from . import gradebook  # imports nbgrader, which takes longer than everything else
 
             try:
-                gradebook.derive(folder, lecture, run.standing, database, students=run.plan.students, say=say)
+                gradebook.derive(
+                    folder, lecture, run.standing, database, students=run.plan.students, rules=rules, say=say
+                )
             except gradebook.GradebookError as error:
                 problem = str(error)
     plan = run.plan
     standing = {name: decisions.apply(folder, result) for name, result in run.standing.items()}
-    standing = due.table(folder, lecture_name, standing, plan.students)
+    standing = due.table(folder, lecture_name, standing, plan.students, rules)
     return Summary(standing, tuple(run.graded), tuple(plan.remarks), problem, tuple(plan.left_out))
 
 
 def plan(folder: ClassFolder, lecture_name: str, *, again: bool = False, roster: Path | None = None) -> Plan:
     """Who would be graded now, without changing anything."""
-    run = _Run(folder, _ready(folder, lecture_name), roster, again)
+    lecture, _ = _ready(folder, lecture_name)
+    run = _Run(folder, lecture, roster, again)
     for student in run.plan.students:
         run.look(student)
     return run.plan
 
 
-def _ready(folder: ClassFolder, lecture_name: str) -> source.Lecture:
-    """The lecture. Raises :class:`CourseError` if it can't be graded: no submissions, hidden cases, or valid rules."""
+def _ready(folder: ClassFolder, lecture_name: str) -> tuple[source.Lecture, due.Rules]:
+    """The lecture and the class's rules for it.
+
+    Raises :class:`CourseError` if it can't be graded: no submissions, hidden cases, or valid rules.
+    """
     lecture = source.read(folder.source(lecture_name))
     folder.require_submissions(lecture_name)
     folder.require_cases(lecture)
-    due.read(folder, lecture_name)  # find invalid rules before hours of grading
-    return lecture
+    return lecture, due.read(folder, lecture_name)  # finds invalid rules before hours of grading
 
 
 class _Run:
@@ -238,7 +243,7 @@ class _Run:
         self._progress(len(self.graded), most, latest)
 
 
-def _result(task: Task, outcome: Outcome) -> tuple[Result, Graded | None]:
+def _result(task: Task, outcome: Done) -> tuple[Result, Graded | None]:
     about, work = (task.student, task.problems.lecture_name), digest(task.submission)
     if isinstance(outcome, Failed):
         return Result(*about, State.FAILED_HERE, task.key, (), (outcome.reason,), work), None

@@ -66,18 +66,20 @@ def derive(
     database: str = "",
     *,
     students: Mapping[str, Student] = MappingProxyType({}),
+    rules: due.Rules | None = None,
     say: Callable[[str], None] = lambda message: None,
 ) -> int:
     """Write one lecture's grades into the gradebook, one transaction each, and return their number. Safe to repeat.
 
     ``found`` has results as graded; decisions are applied here, after those made in Formgrader have been recorded.
     ``database`` is a SQLAlchemy URL, or "" for the course directory's own. The names and addresses in ``students`` are
-    written, too; whatever else the gradebook has is kept. Raises :class:`GradebookError`.
+    written, too; whatever else the gradebook has is kept. ``rules`` are read unless given. Raises
+    :class:`GradebookError`.
     """
     return _tried(
         folder,
         database,
-        lambda url: _derive(folder, lecture, found, students, url),
+        lambda url: _derive(folder, lecture, found, students, rules or due.read(folder, lecture.name), url),
         "written",
         f"all results are safe in {folder.results / lecture.name}; close whatever uses the gradebook (or correct its "
         "URL) and run the same command again: nothing is graded twice",
@@ -161,12 +163,12 @@ def _derive(
     lecture: Lecture,
     found: Mapping[str, Result],
     students: Mapping[str, Student],
+    rules: due.Rules,
     url: str,
 ) -> int:
     name = lecture.name
     with api.Gradebook(url, folder.settings.course_id) as book:
         _complete(book)
-        rules = due.read(folder, name)
         dates = {"duedate": rules.due.astimezone(UTC).replace(tzinfo=None)} if rules.due else {}
         book.update_or_create_assignment(name, **dates)
         _save_cells(lecture, url)

@@ -7,7 +7,6 @@ The same work always gets the same questions.
 
 from __future__ import annotations
 
-import ast
 import random
 import re
 from collections.abc import Iterator, Mapping
@@ -23,6 +22,7 @@ from autograder.grading.text import clean, one_line
 from . import alike, pages
 from .feedback import highlighted
 from .folder import ClassFolder
+from .syntax import parsed
 
 QUESTIONS = 3
 _CODE_LIMIT = 5_000  # characters of an answer that are shown
@@ -152,7 +152,7 @@ def _about_marks(
 
 def _about_a_line(written: list[Exercise], answers: Mapping[str, str], draw: random.Random) -> Question | None:
     """A question about what a line of an answer is for, and what it does with an input that the student has seen."""
-    lines = [(exercise, line) for exercise in written for line in _lines(answers[exercise.name])]
+    lines = [(exercise, line) for exercise in written for line in parsed(answers[exercise.name]).lines]
     if not lines:
         return None
     exercise, (number, line) = draw.choice(lines)
@@ -167,24 +167,6 @@ def _about_a_line(written: list[Exercise], answers: Mapping[str, str], draw: ran
         text += f" What does it do in {exercise.name}({', '.join(arguments)})?"
         known = f"The whole call should give {describe(case.expected['value'])}."
     return Question(text, answers[exercise.name], known)
-
-
-def _lines(code: str) -> Iterator[tuple[int, str]]:
-    """The lines of an answer that decide or compute something, with their numbers."""
-    try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    lines = code.splitlines()
-    seen = set()
-    for node in ast.walk(tree):
-        interesting = isinstance(node, (ast.If, ast.For, ast.While)) or (
-            isinstance(node, (ast.Return, ast.Assign, ast.AugAssign))
-            and isinstance(node.value, (ast.BinOp, ast.Call, ast.Compare, ast.IfExp, ast.ListComp, ast.GeneratorExp))
-        )
-        if interesting and isinstance(node, ast.stmt) and node.lineno not in seen and node.lineno <= len(lines):
-            seen.add(node.lineno)
-            yield node.lineno, lines[node.lineno - 1].strip()
 
 
 def _about_predictions(lecture: Lecture, read: submission.Submission) -> Iterator[tuple[Question, bool]]:

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from autograder.grading.marks import Mark, Result, State, counts
 from autograder.grading.source import Lecture
-from autograder.grading.text import clean, folded, one_line
+from autograder.grading.text import folded, one_line
 from course_utils.plots import CONTEXT, DATA, HIGHLIGHT, INK, MEASURED, styled, to_html
 
 from . import pages, results
@@ -120,7 +120,7 @@ def _row(
         + (f", {result.attempt}" if result.attempt else "")
         + (f", {result.late}" if result.late else ""),
         "points": "" if result.points is None else f"{result.points:g}",
-        "notes": [clean(note) for note in result.notes],
+        "notes": result.notes,
         "eye": result.state in WANTS_EYE or bool(result.notes),
         "marks": [marks.get(name, "–") if result.points is not None else "–" for name in exercises],
         "link": links.get(result.student),

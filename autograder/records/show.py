@@ -58,10 +58,12 @@ def text(
         said = "".join(f", {each}" for each in (result.attempt, result.late) if each)
         yield f"{one_line(called)}: {result.state}{points}{said}"
         if student or result.state is State.NOT_SUBMITTED:
-            # A note may quote a path, which contains the name.
-            yield from ([] if anonymous else [f"  • {clean(note)}" for note in result.notes])
+            # A note may quote a path or a file's name, and both may contain the student's.
+            yield from ([] if anonymous else [f"  • {note}" for note in result.notes])
+            if anonymous and result.state is State.NOT_SUBMITTED and folder.instead(name, lecture.name):
+                yield f"  • something was handed in, but no {lecture.name}.ipynb"
         if student:
-            yield from [f"  comment: {clean(result.comment)}"] if result.comment else []
+            yield from [f"  comment: {result.comment}"] if result.comment else []
         if student or exercise:
             marks = (
                 [mark for mark in result.marks if exercise in ("", mark.exercise)] if result.points is not None else []

@@ -33,7 +33,7 @@ FILES_LIMIT = 20_000  # per student: a repository may contain an environment by 
 _NOT_THEIRS = {"__MACOSX", "__pycache__", "node_modules", "Thumbs.db", "desktop.ini"}  # created by programs
 
 
-class SourceError(CourseError):
+class CollectError(CourseError):
     """A source can't be read at all; the message says why and what to do."""
 
 
@@ -116,7 +116,7 @@ def deliveries(source: Path, lecture_name: str, lectures: Sequence[str], logins:
     """What a source has for one lecture, in the order in which it was handed in, as far as the source tells.
 
     ``lectures`` are the names of all lectures; repositories' names are expected to end in one of ``logins``. Raises
-    :class:`SourceError` if the source doesn't exist, or is neither a zip nor a folder.
+    :class:`CollectError` if the source doesn't exist, or is neither a zip nor a folder.
     """
     root, files = _files(source)
     items: dict[str, list[File]] = defaultdict(list)
@@ -306,10 +306,10 @@ def _files(source: Path) -> tuple[Path | None, list[File]]:
             root = (inbound if inbound.is_dir() else source).resolve()
             return _unwrapped(root, list(_in_folder(root)))
         if not source.exists():
-            raise SourceError(f"{source} is missing\n  → name the zip or the folder with the submissions")
+            raise CollectError(f"{source} is missing\n  → name the zip or the folder with the submissions")
         archive = zipfile.ZipFile(source)
     except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError) as error:
-        raise SourceError(
+        raise CollectError(
             f"{source} is not a zip ({one_line(str(error))})\n  → download it again, or name a folder"
         ) from error
     return _unwrapped(None, list(_in_zip(archive)))

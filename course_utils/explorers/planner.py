@@ -18,7 +18,14 @@ from course_utils.units import counted, duration, parse, readable
 
 OWN = "one of your own"
 _ZERO = {"no": 0, "optimizer state": 1, "and gradients": 2, "and parameters": 3}
-_HEIGHT = 340.0
+# The seconds that are drawn, each in a row of its own, whether a plan has it or not.
+_ROWS = {
+    "train": (
+        "a step's compute time", "a step's minimum compute time", "a step's memory traffic", "a step's gradients",
+        "a step's parameters", "a step's tensor", "a step's experts", "a step's pipeline",
+    ),
+    "serve": ("to the first token", "a token", "a request"),
+}  # fmt: skip
 
 
 def explore() -> Explorer:
@@ -146,7 +153,9 @@ def _finding(found: Plan) -> str:
 
 
 def _drawn(panel: Panel, found: Plan, card: str) -> Drawing:
-    drawing = Drawing(panel.width, _HEIGHT)
+    top, pitch = 124.0, 30.0 if panel.narrow else 21.0
+    height = top + pitch * len(_ROWS["train"]) + 40
+    drawing = Drawing(panel.width, height)
     memory = ACCELERATORS[card].memory_bytes or 80 * 10**9
     left, right = 12.0, panel.width - 16.0
     drawing.text(left, 16, "bytes on each card", bold=True, behind=True)
@@ -174,17 +183,22 @@ def _drawn(panel: Panel, found: Plan, card: str) -> Drawing:
     else:
         drawing.text(right, 16, f"{total} in all", anchor="end", key="total")
 
-    times = {what: seconds for what, seconds in _values(found, "time", "s", without="a step").items() if seconds > 0}
-    longest = max(times, key=lambda what: times[what]) if times else ""
-    top, label = 124.0, 0.0 if panel.narrow else 190.0
+    times = _values(found, "time", "s")
+    rows = _ROWS[str(panel.controls["task"].value)]
+    longest = max(rows, key=lambda what: times.get(what, 0.0))
+    label = 0.0 if panel.narrow else 190.0
     drawing.text(left, top, "seconds, on a logarithmic axis", bold=True, behind=True)
     t = Axis(1e-6, 1e5, left + label, right, log=True)
-    rows = list(times.items())
-    pitch = 24.0 if not panel.narrow else 30.0
-    base = _HEIGHT - 22
-    axes(drawing, t, Axis(0, 1, base, top + 14), xlabel="", ylabel="", xwords=power, ywords=str, yticks=[])
-    for number, (what, seconds) in enumerate(rows[:7]):
-        y = top + 22 + pitch * number
+    axes(drawing, t, Axis(0, 1, height - 22, top + 14), xlabel="", ylabel="", xwords=power, ywords=str, yticks=[])
+    for number, what in enumerate(rows):
+        y, seconds = top + 22 + pitch * number, times.get(what, 0.0)
+        if panel.narrow:
+            drawing.text(left + 5, y - 4, what, size=11, behind=True)
+        else:
+            drawing.text(left + label - 8, y + 11, what, anchor="end", behind=True)
+        if not seconds:
+            drawing.text(t.start + 6, y + 11, "none", look="quiet", key=f"s {what}")
+            continue
         look = "compute" if "comput" in what or "prompt" in what else "data"
         drawing.rect(
             t.start, y, t(seconds) - t.start, 12, look if what == longest else f"{look} soft edged", key=f"bar {what}"
@@ -194,8 +208,4 @@ def _drawn(panel: Panel, found: Plan, card: str) -> Drawing:
         drawing.text(
             place, y + 11, words, anchor="start" if place > t(seconds) else "end", key=f"s {what}", bold=what == longest
         )
-        if panel.narrow:
-            drawing.text(left + 5, y - 4, what, size=11, key=f"n {what}")
-        else:
-            drawing.text(left + label - 8, y + 11, what, anchor="end", key=f"n {what}")
     return drawing

@@ -230,18 +230,13 @@ def _compare_tensors(got: Any, want: torch.Tensor, tolerance: float | None) -> D
         return None
     if want.dtype.itemsize == 1 and want.dtype.is_floating_point:  # PyTorch cannot compare float8
         return _compare_tensors(got.float(), want.float(), tolerance or 0.0)
-    if want.is_complex():
-        pairs = torch.view_as_real(got.resolve_conj()), torch.view_as_real(want.resolve_conj())
-        return Difference(got, want) if _compare_tensors(*pairs, tolerance) else None
     if torch.equal(got, want):  # the usual case, in a single operation; NaN isn't equal to itself
         return None
-    same = (got == want) | ((got != got) & (want != want))
-    if want.is_floating_point() and tolerance != 0.0 and not bool(same.all()):
-        relative = _TOLERANCES.get(want.dtype, 1e-5) if tolerance is None else tolerance
-        a, b = got.double(), want.double()
-        finite = b[torch.isfinite(b)].abs()
-        scale = finite.max().item() if finite.numel() else 0.0
-        same |= torch.isfinite(b) & ((a - b).abs() <= relative * (b.abs() + 0.1 * scale))
+    if want.is_complex():
+        pair = (torch.view_as_real(x.resolve_conj()) for x in (got, want))
+        same = _same_elements(*pair, tolerance).all(dim=-1)
+    else:
+        same = _same_elements(got, want, tolerance)
     if bool(same.all()):
         return None
     count = int((~same).sum())
@@ -250,6 +245,17 @@ def _compare_tensors(got: Any, want: torch.Tensor, tolerance: float | None) -> D
         few = f"{count:,} of {want.numel():,} elements differ, the first at {list(place)}"
         return Difference(got[place], want[place], few)
     return Difference(got, want)
+
+
+def _same_elements(got: torch.Tensor, want: torch.Tensor, tolerance: float | None) -> torch.Tensor:
+    same = (got == want) | ((got != got) & (want != want))
+    if want.is_floating_point() and tolerance != 0.0 and not bool(same.all()):
+        relative = _TOLERANCES.get(want.dtype, 1e-5) if tolerance is None else tolerance
+        a, b = got.double(), want.double()
+        finite = b[torch.isfinite(b)].abs()
+        scale = finite.max().item() if finite.numel() else 0.0
+        same |= torch.isfinite(b) & ((a - b).abs() <= relative * (b.abs() + 0.1 * scale))
+    return same
 
 
 def alike(got: dict[str, Any], mistaken: dict[str, Any], how: Comparison) -> bool:

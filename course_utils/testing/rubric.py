@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
-from course_utils.testing.comparing import BETWEEN, Difference, alike
+from course_utils.testing.comparing import BETWEEN, Difference, alike, compare
 from course_utils.testing.describing import describe, written
 from course_utils.testing.plain import Raised
 from course_utils.testing.requirements import Case, Check, Outcome, Requirement
@@ -243,6 +244,36 @@ def _unlike(found: Difference) -> tuple[str, str]:
     got, want = written(found.got), expected(found)
     if isinstance(found.want, Raised):
         return f"no error, and {got}", want
-    if got == want:
-        got, want = (f"{text} ({type(v).__name__})" for text, v in ((got, found.got), (want, found.want)))
-    return got, want
+    return (got, want) if got != want else _apart(found.got, found.want)
+
+
+def _apart(got: Any, want: Any) -> tuple[str, str]:
+    """Both values where they first differ, although `written` cuts both before that place or leaves out their types."""
+    same_type = type(got) is type(want)
+    if same_type and isinstance(want, (str, bytes)):
+        place = next((n for n, pair in enumerate(zip(got, want, strict=False)) if pair[0] != pair[1]), None)
+        place = min(len(got), len(want)) if place is None else place
+        cut = slice(place, place + 50)
+        return _both(got, want, lambda v: f"{len(v):,} characters; from character {place + 1:,}: {v[cut]!r}")
+    if same_type and isinstance(want, (list, tuple)):
+        if len(got) != len(want):
+            return _both(got, want, lambda v: f"{written(v)}, {len(v):,} items")
+        return _first_apart([(f"item {n}", *pair) for n, pair in enumerate(zip(got, want, strict=True), 1)])
+    if same_type and isinstance(want, (dict, set)):
+        if in_one := [item for one, other in ((want, got), (got, want)) for item in one if item not in other]:
+            item = in_one[0]
+            return _both(got, want, lambda v: f"{written(v)}, {'with' if item in v else 'without'} {written(item)}")
+        if isinstance(want, dict):
+            return _first_apart([(written(key), got[key], want[key]) for key in want])
+    return _both(got, want, lambda v: f"{written(v)} ({type(v).__name__})")
+
+
+def _both(got: Any, want: Any, in_words: Callable[[Any], str]) -> tuple[str, str]:
+    return in_words(got), in_words(want)
+
+
+def _first_apart(parts: Sequence[tuple[str, Any, Any]]) -> tuple[str, str]:
+    """The first part in which two values differ, after its name."""
+    name, got, want = next((part for part in parts if compare(part[1], part[2], 0.0)), parts[0])
+    texts = _unlike(Difference(got, want))
+    return f"{name}: {texts[0]}", f"{name}: {texts[1]}"

@@ -1,6 +1,7 @@
 """A lecture is run once for all who want its outputs, and again as soon as something changes that they depend on."""
 
 import dataclasses
+import functools
 import itertools
 import math
 import multiprocessing
@@ -16,7 +17,8 @@ import pytest
 import torch
 
 from autograder import project
-from autograder.authoring import build, execution
+from autograder.authoring import build
+from autograder.authoring.kernel import execution
 from autograder.grading import source
 from course_utils import device as devices
 from course_utils import plots, timing
@@ -63,11 +65,13 @@ def test_the_same_lecture_is_run_once(tmp_path: Path, runs: list[str]) -> None:
 def test_whatever_the_outputs_depend_on_has_it_run_again(
     tmp_path: Path, runs: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    helper = tmp_path / "course_utils" / "plots.py"
-    helper.parent.mkdir()
-    helper.write_text("size = 1\n")
+    deep = "course_utils/explorers/panel.py"
+    code = [tmp_path / name for name in (deep, "autograder/inside/preload.py", "autograder/authoring/kernel/new.py")]
+    for path in code:
+        assert (project.ROOT / path.relative_to(tmp_path)).parent.is_dir()
+        path.parent.mkdir(parents=True)
+        path.write_text("size = 1\n")
     monkeypatch.setattr(execution, "ROOT", tmp_path)
-    monkeypatch.setattr(execution, "_CODE", ("course_utils",))
     execution.executed(lecture(tmp_path))
     for number, change in enumerate(
         [
@@ -78,7 +82,7 @@ def test_whatever_the_outputs_depend_on_has_it_run_again(
             ),
             lambda: monkeypatch.setattr(execution.sys, "version", "3.99"),
             lambda: monkeypatch.setattr(execution.os, "cpu_count", lambda: 999),
-            lambda: helper.write_text("size = 2\n"),
+            *(functools.partial(path.write_text, "size = 2\n") for path in code),
         ],
         2,
     ):
@@ -87,7 +91,7 @@ def test_whatever_the_outputs_depend_on_has_it_run_again(
         execution.executed(lecture(tmp_path))
         assert len(runs) == number
     execution.executed(lecture(tmp_path, "print(43)"))
-    assert len(runs) == 7
+    assert len(runs) == 9
 
 
 def test_only_the_latest_versions_are_kept(tmp_path: Path, runs: list[str], kept: Path) -> None:

@@ -7,7 +7,10 @@ graded. What fails for a reason outside of the student's code is for a person to
 from __future__ import annotations
 
 import copy
+import html
 import json
+import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,10 +22,12 @@ import pytest
 from hand_made import check_of, write
 
 from autograder import project
-from autograder.authoring import build, execution
+from autograder.authoring import build
 from autograder.authoring.colab import first_cells
-from autograder.grading import program, source
+from autograder.authoring.kernel import execution
+from autograder.grading import program, source, submission
 from autograder.grading.marks import Result, State
+from autograder.inside.limits import Limits
 from autograder.project import notebook_path
 from autograder.records import grade
 from autograder.records.folder import ClassFolder
@@ -124,6 +129,12 @@ class Notebook:
         self.cells.insert(place, made)
         return made
 
+    def shows(self, exercise: str, points: str | list[str]) -> None:
+        """The check's saved output."""
+        data = {"text/plain": points}
+        result = {"output_type": "execute_result", "execution_count": 3, "metadata": {}, "data": data}
+        self[f"test_{exercise}"].update(outputs=[result], execution_count=3)
+
     def move(self, which: str, *, before: str = "", after: str = "") -> None:
         cell = self.cells.pop(self.place(which))
         self.cells.insert(self.place(before) if before else self.place(after) + 1, cell)
@@ -132,22 +143,25 @@ class Notebook:
 @dataclass(frozen=True)
 class Case:
     change: Callable[[Notebook], object]
-    fails: tuple[str, ...]  # in the kernel, and so in the grader
+    fails: tuple[str, ...]  # in the grader
+    in_kernel: tuple[str, ...]
     review: str  # part of what the instructor is told; "" where nobody need look
     bytes: Callable[[str], bytes]
-    kernel: bool
 
 
 CORPUS: dict[str, Case] = {}
 
 
 def honest(
-    *fails: str, review: str = "", bytes: Callable[[str], bytes] = str.encode, kernel: bool = True
+    *fails: str,
+    in_kernel: tuple[str, ...] | None = None,
+    review: str = "",
+    bytes: Callable[[str], bytes] = str.encode,
 ) -> Callable[[Callable[[Notebook], object]], Callable[[Notebook], object]]:
-    """Register a way to change the notebook. Where ``kernel`` is False it runs into what the tests' machine lacks."""
+    """Register a way to change the notebook. ``in_kernel`` has what fails there, if that's not what the grader says."""
 
     def register(change: Callable[[Notebook], object]) -> Callable[[Notebook], object]:
-        CORPUS[change.__name__] = Case(change, fails, review, bytes, kernel)
+        CORPUS[change.__name__] = Case(change, fails, fails if in_kernel is None else in_kernel, review, bytes)
         return change
 
     return register
@@ -226,8 +240,8 @@ def an_import_under_another_name(n: Notebook) -> None:
 # In a kernel no check can be run then: the first cell imports it.
 @honest(
     "root",
+    in_kernel=("double", "shift", "root"),
     review="it uses `math`, which is defined by a cell of the lecture that is not in this notebook",
-    kernel=False,
 )
 def the_first_cell_was_lost(n: Notebook) -> None:
     n.cells.pop(n.place("import math"))
@@ -303,7 +317,7 @@ def what_a_cell_of_the_lecture_displayed(n: Notebook) -> None:
     n.write("root", "three = _\n\n\ndef root(x):\n    return x**0.5 + three - 3")
 
 
-@honest("root", kernel=False)
+@honest("root")
 def a_wrong_answer_that_asks_whether_it_is_the_main_module(n: Notebook) -> None:
     n.write("root", "def root(x):\n    return x  # shown\n\n\nif __name__ == '__main__':\n    print(root(4))")
 
@@ -454,7 +468,7 @@ def captured_output(n: Notebook) -> None:
     n.write("double", "%%capture\n" + n["double"]["source"] + "\nprint(double(1))")
 
 
-@honest("double", review="defines `double`, which is missing")
+@honest("double", review="should define `double`, which is missing")
 def an_answer_that_only_timeit_runs(n: Notebook) -> None:
     n.write("double", "%%timeit -n 1 -r 1\n" + n["double"]["source"])
 
@@ -515,13 +529,13 @@ def magics_for_a_screen_in_an_answer(n: Notebook) -> None:
     n.write("double", "%autosave 60\n%clear\n%connect_info\n%store -r\n" + n["double"]["source"])
 
 
-@honest("double", review="stored by an earlier kernel are not available", kernel=False)
+@honest("double", review="stored by an earlier kernel are not available")
 def a_helper_from_an_earlier_session(n: Notebook) -> None:
     n.add("%store -r helper", before="double")
     n.write("double", "def double(x):\n    return helper(x)")
 
 
-@honest("double", review="stored by an earlier kernel are not available", kernel=False)
+@honest("double", review="stored by an earlier kernel are not available")
 def whatever_an_earlier_session_stored(n: Notebook) -> None:
     n.add("%store -r", before="double")
     n.write("double", "def double(x):\n    return helper(x)")
@@ -576,7 +590,7 @@ def a_package_that_is_missed_without_an_error(n: Notebook) -> None:
     n.write("double", "def double(x):\n    return pd.Series([x, x]).sum()")
 
 
-@honest("double", review="defines `double`, which is missing")
+@honest("double", review="should define `double`, which is missing")
 def an_answer_for_one_system_only(n: Notebook) -> None:
     n.write("double", "import sys\n\nif sys.platform == 'plan9':\n\n    def double(x):\n        return 2 * x")
 
@@ -584,15 +598,40 @@ def an_answer_for_one_system_only(n: Notebook) -> None:
 @honest("double", review="its check shows 1 points in the notebook, but the same cases earn 0 here")
 def a_check_that_passed_where_it_was_run(n: Notebook) -> None:
     n.write("double", "import os\n\n\ndef double(x):\n    return 2 * x if os.environ.get('HOSTNAME_OF_MINE') else x")
-    result = {"output_type": "execute_result", "execution_count": 3, "metadata": {}, "data": {"text/plain": "1.0"}}
-    n["test_double"].update(outputs=[result], execution_count=3)
+    n.shows("double", "1.0")
+
+
+# In a notebook whose check has passed, a call that only the grader makes fails, for a reason outside of the code.
+
+
+@honest("double", in_kernel=(), review="here it ended with FileNotFoundError")
+def a_file_that_only_a_hidden_case_needs(n: Notebook) -> None:
+    n.write("double", "def double(x):\n    return 2 * x if x < 4 else int(open(f'{x}.txt').read())")
+    n.shows("double", "1.0")
+
+
+@honest("double", in_kernel=(), review="here it ended with MemoryError")
+def memory_that_only_a_hidden_case_needs(n: Notebook) -> None:
+    n.write("double", "def double(x):\n    return 2 * x if x < 4 else len(bytearray(2**44))")
+    n.shows("double", "1.0")
+
+
+@honest("double", in_kernel=(), review="what it returned cannot be sent to the grader")
+def a_result_that_cannot_be_sent_in_a_hidden_case_only(n: Notebook) -> None:
+    n.write("double", "def double(x):\n    return 2 * x if x < 4 else x ** 9999")
+    n.shows("double", "1.0")
+
+
+@honest("double", in_kernel=())
+def an_answer_that_is_wrong_in_a_hidden_case_only(n: Notebook) -> None:
+    n.write("double", "def double(x):\n    return 2 * x if x < 4 else 0")
+    n.shows("double", "1.0")
 
 
 @honest("double")
 def a_check_that_failed_where_it_was_run(n: Notebook) -> None:
     n.write("double", "def double(x):\n    return torch.load('mask.pt') * x")
-    result = {"output_type": "execute_result", "execution_count": 3, "metadata": {}, "data": {"text/plain": ["0.0"]}}
-    n["test_double"].update(outputs=[result], execution_count=3)
+    n.shows("double", ["0.0"])
 
 
 @honest("double", review="uses `exists`, and may depend on something that is missing here")
@@ -606,7 +645,7 @@ def a_variable_that_is_missed_without_an_error(n: Notebook) -> None:
     n.write("double", "import os\n\n\ndef double(x):\n    return int(os.getenv('FACTOR', '1')) * x")
 
 
-@honest("root", review="uses the student's `scaled`, but did not run", kernel=False)
+@honest("root", in_kernel=(), review="uses the student's `scaled`, but did not run")
 def a_count_of_what_the_lecture_calls(n: Notebook) -> None:
     n.add("calls = []\n\n\ndef scaled(x):\n    calls.append(x)\n    return 10 * x", before="shown = [")
     n.write("root", "def root(x):\n    return x**0.5 + len(calls) - 3")
@@ -630,6 +669,15 @@ def something_that_is_done_after_each_cell(n: Notebook) -> None:
 @honest("double", review="it may work on the student's machine")
 def another_kind_of_gpu(n: Notebook) -> None:
     n.write("double", "def double(x):\n    return int(torch.tensor(2 * x).to('mps'))")
+
+
+@honest("double", in_kernel=(), review="it may work on the student's machine; here it ended with BlockingIOError")
+def more_processes_than_there_may_be_here(n: Notebook) -> None:
+    n.write(
+        "double",
+        "import subprocess\n\n\ndef double(x):\n    those = [subprocess.Popen(['sleep', '60']) for _ in range(80)]\n"
+        "    for each in those:\n        each.kill()\n        each.wait()\n    return 2 * x",
+    )
 
 
 @honest("double", review="it may work on the student's machine")
@@ -685,7 +733,7 @@ def a_progress_bar(n: Notebook) -> None:
     n.write("double", "def double(x):\n    return sum(x for _ in tqdm(range(2)))")
 
 
-@honest(kernel=False)  # kernels that pytest starts have no descriptor to give
+@honest()
 def output_as_a_file(n: Notebook) -> None:
     text = "import subprocess, sys\nassert sys.stdout.encoding.lower() == 'utf-8'\n"
     n.write("double", text + "subprocess.run(['ls'], stdout=sys.stdout, check=True)\n" + n["double"]["source"])
@@ -865,8 +913,8 @@ def only_the_first_cell_and_the_exercises(n: Notebook) -> None:
 
 @honest(
     "double",
+    in_kernel=(),
     review="it uses `twice`, which the cell test_double defines, and code in a test cell does not count",
-    kernel=False,
 )
 def a_helper_in_a_test_cell(n: Notebook) -> None:
     n.write("double", "def double(x):\n    return twice(x)")
@@ -993,7 +1041,7 @@ def windows_ends_of_lines(n: Notebook) -> None:
     n.write("double", "def double(x):\n    return twice(x)")
 
 
-@honest(bytes=lambda text: b"\xef\xbb\xbf" + text.encode(), kernel=False)
+@honest(bytes=lambda text: b"\xef\xbb\xbf" + text.encode())
 def a_byte_order_mark(n: Notebook) -> None:
     n.write("shift", "def shift(x):\n    return x + offset  # größer")
 
@@ -1091,9 +1139,31 @@ def test_the_grader_says_of_an_honest_notebook_what_a_kernel_says(name: str, gra
     }, said
     assert result.state is (State.NEEDS_REVIEW if case.review else State.GRADED), said
     assert case.review in "\n".join(result.notes), said
-    if case.kernel:
-        path = notebook_path(graded.folder / "submitted" / name, "01_small")
-        assert kernel_says(path, graded) == set(case.fails), said
+    path = notebook_path(graded.folder / "submitted" / name, "01_small")
+    kernel = kernel_says(path, graded)
+    assert {exercise for exercise, points in kernel.points.items() if not points} == set(case.in_kernel), said
+    for exercise in set(case.fails).intersection(case.in_kernel):
+        message, _, stopped = marks[exercise].message.partition("\n  Your cell stopped with ")
+        same = message.removeprefix(f"✗ {exercise}\n").strip() == kernel.said[exercise]
+        # A kernel's check says it in other words if the answer doesn't exist, or the cell that imports `check` is lost.
+        missing = re.search("is not defined|cannot read the cell", kernel.said[exercise])
+        assert same or (missing and "got       NameError: name" in message), kernel
+        assert stopped.partition(":")[0] == kernel.errors.get(exercise, ""), kernel
+        told = set(re.findall(r"stopped (?:here )?with (\w+)", "\n".join(result.notes)))
+        assert told - IN_WORDS <= set(kernel.errors.values()), kernel
+
+
+def test_what_students_read_about_limits_is_so() -> None:
+    limits, page = Limits(), (project.ROOT / "docs" / "students.md").read_text(encoding="utf-8")
+    [row] = [line for line in page.splitlines() if "characters in a cell" in line]
+    stated = [
+        f"{limits.memory / 2**30:g} GiB of memory", f"{limits.processes} processes and threads",
+        f"{limits.scratch / 2**20:g} MiB of files", f"{limits.cpu_seconds} seconds of processor time in one process",
+        f"{limits.seconds_in_all:g} seconds in all", f"{submission.SIZE_LIMIT / 10**6:g} MB",
+        f"{submission.CELLS_LIMIT:,} code cells", f"{submission.CELL_LIMIT:,} characters in a cell",
+    ]  # fmt: skip
+    assert re.findall(r"\d[\d,]*", row) == [each.split()[0] for each in stated]
+    assert all(each in row for each in stated) and limits.seconds == 5 and page.count("more than five seconds") == 2
 
 
 def test_what_a_submission_can_import_is_not_what_the_grader_can(
@@ -1120,6 +1190,8 @@ def test_looking_for_names_in_texts_takes_time_in_proportion_to_the_text(unit: s
     assert took < 3 * ordinary
 
 
+# What ends a cell in the grader and is only printed by a kernel: an unknown variable of %store, and groups of errors.
+IN_WORDS = {"UsageError", "ExceptionGroup"}
 # A kernel looks for checks in course_utils, which has none of these exercises. Nothing is defined in the notebook.
 THESE_CHECKS = """exec('''
 from pathlib import Path
@@ -1128,18 +1200,38 @@ checking.load = lambda name: checking.Check.unpack(Path({!r}, name + ".check").r
 ''', {{}})"""
 
 
-def kernel_says(path: Path, made: Class) -> set[str]:
-    """The exercises whose check is not met when the notebook runs from top to bottom, whatever fails in between."""
-    notebook: Any = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
+@dataclass(frozen=True)
+class InKernel:
+    """What a kernel makes of a notebook: by exercise its points and why its check fails; by cell's name, or its text if
+    it has none, the class of the error that the cell ends with."""
+
+    points: dict[str, float]
+    said: dict[str, str]
+    errors: dict[str, str]
+
+
+def kernel_says(path: Path, made: Class) -> InKernel:
+    """What the checks say when the notebook runs from top to bottom, whatever fails in between."""
+    notebook: Any = nbformat.reads(path.read_text(encoding="utf-8-sig"), as_version=4)
     notebook.cells.insert(0, nbformat.v4.new_code_cell(THESE_CHECKS.format(str(made.folder.parent / "checks"))))
+    # With this variable, ipykernel gives a kernel's output no descriptor.
+    environ = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
     with execution.warm_kernels():
-        execution.run_cells(notebook, path.parent, 60, allow_errors=True, shutdown_kernel="immediate")
-    failed = set()
+        execution.run_cells(notebook, path.parent, 60, environ=environ, allow_errors=True, shutdown_kernel="immediate")
+    found = InKernel({}, {}, {})
+    ran = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for cell in ran:
+        for output in cell.outputs:
+            if output.output_type == "error":
+                found.errors[cell.metadata.get("nbgrader", {}).get("grade_id", cell.source)] = output.ename
     for exercise in CASES:
-        cells = [c for c in notebook.cells if c.cell_type == "code" and f'check("{exercise}")' in c.source]
-        assert len(cells) == 1
-        results = [output.data["text/plain"] for output in cells[0].outputs if output.output_type == "execute_result"]
-        assert results in (["0.0"], [f"{WORTH[exercise]:.1f}"]), cells[0].outputs
-        if results == ["0.0"]:
-            failed.add(exercise)
-    return failed
+        [cell] = [cell for cell in ran if f'check("{exercise}")' in cell.source]
+        [result] = [each for each in cell.outputs if each.output_type in ("execute_result", "error")]
+        if result.output_type == "error":
+            found.points[exercise], found.said[exercise] = 0.0, f"{result.ename}: {result.evalue}"
+            continue
+        found.points[exercise], page = float(result.data["text/plain"]), result.data["text/html"]
+        assert found.points[exercise] in (0.0, WORTH[exercise]), cell.outputs
+        [reason] = re.findall(r"(?:<pre[^>]*>(.*)</pre>|>([^<]*)</div>)</div>$", page, re.DOTALL) or [("", "")]
+        found.said[exercise] = html.unescape("".join(reason)).strip()
+    return found

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from autograder import project
-from autograder.authoring import build, execution
+from autograder.authoring import build
+from autograder.authoring.kernel import execution
 from autograder.grading import source
 
 

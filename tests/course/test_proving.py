@@ -1,15 +1,17 @@
 """The tool that tests the checks: whatever is weak in an exercise's file is found and said."""
 
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
 from autograder import project
-from autograder.authoring import checks, exercise, mutants, proving
+from autograder.authoring import checks, exercise, in_process, mutants, proving
 from autograder.grading import source
 from autograder.grading.exercises import Exercise
 
@@ -80,7 +82,7 @@ WEAK = {
             )
         ),
         r"mistake 'low > high → low >= high' passes with \d of 5 seeds, so the check has a hole\n"
-        r"  → add an edge to .*given\(",
+        r"  → add an edge to .*given\(0, 307, 307\)",  # the smallest
     ),
     "no contrast: everything raises": (
         lambda text: (
@@ -134,6 +136,15 @@ WEAK = {
     "too few right programs": (without_cell("right", "by sorting"), "only 2 right programs, expected 3"),
     "no domain": (replaced("    domain=st.builds(given, numbers, numbers, numbers),\n", ""), "has no domain"),
 }
+
+
+def test_a_hole_that_few_inputs_show_is_reported_with_its_smallest_input(tmp_path: Path) -> None:
+    """With more draws, the search for the smallest input goes on for longer."""
+    spec = read(tmp_path, replaced("st.integers(-9, 9)", "st.integers(0, 2_000)")(SOUND))
+    wrong = CELLS.solution.replace("if low > high:", "if low > high or x == 777:")
+    prover = proving.Prover(spec, 5_000, (), 0)
+    found = prover.shrunk(checks.trial(spec, exercise.Program("wrong", "one number", wrong)), prover.pools[0])
+    assert found is not None and found.args == (777, 0, 0)
 
 
 def test_a_wrong_program_that_no_visible_case_shows_may_say_why(tmp_path: Path) -> None:
@@ -200,6 +211,56 @@ def test_a_check_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytes
         checks.visible_check(read(tmp_path, SOUND))
 
 
+# Right wherever a visible case or an edge looks, wrong for numbers that only draws have.
+RARE = """
+# %% wrong: seven is too large
+# unseen: no visible case has a seven
+def clamp(x, low, high):
+    if low > high:
+        raise ValueError
+    return min(max(x, low), high) if x < 7 else low
+"""
+
+
+def runs(spec: exercise.Spec, seeds: int, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How many cases each program is run on, by its code, while a check is tested with so many seeds."""
+    counted: Counter[str] = Counter()
+
+    class Counting(in_process.Trial):
+        def __init__(self, setup: str, code: str, **more: Any) -> None:
+            super().__init__(setup, code, **more)
+            self.code = code
+
+        def outcomes(self, *about: Any) -> Iterator[Any]:
+            for each in super().outcomes(*about):
+                counted[self.code] += 1
+                yield each
+
+    for module in (proving, checks):
+        monkeypatch.setattr(module, "Trial", Counting)
+    proving.prove(spec, draws=80, seeds=range(seeds))
+    return counted
+
+
+def test_only_a_program_that_passes_all_visible_cases_and_edges_is_run_on_the_draws_of_every_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = read(tmp_path, SOUND + RARE)
+    one, many = (runs(spec, seeds, monkeypatch) for seeds in (1, 12))
+    wrong = spec.of("mistake", "wrong")
+    assert all(one[program.code] for program in wrong)
+    assert [p.title for p in wrong if many[p.code] != one[p.code]] == ["seven is too large"]
+
+
+def test_an_exercise_that_draws_nothing_is_run_as_often_with_many_seeds_as_with_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = read(tmp_path, re.sub(r"    domain=.*\n", "", SOUND))
+    assert all(promise.domain is None for promise in spec.promises)
+    one, many = (runs(spec, seeds, monkeypatch) for seeds in (1, 12))
+    assert one == many and one[spec.cells.solution]
+
+
 PROBE = """
 import torch
 
@@ -264,8 +325,6 @@ def test_a_program_that_hangs_exits_or_returns_anything_is_wrong_and_ends_nothin
 
 
 def test_nothing_that_a_program_sets_for_all_of_torch_stays() -> None:
-    from autograder.authoring.trying import Trial
-
     def settings() -> list[object]:
         hooks = [len(value) for name, value in vars(nn.modules.module).items() if name.endswith("_hooks")]
         return [*hooks, torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads()]
@@ -274,7 +333,7 @@ def test_nothing_that_a_program_sets_for_all_of_torch_stays() -> None:
     code = """torch.set_default_dtype(torch.float64), torch.set_grad_enabled(False), torch.set_num_threads(2)
 for kind in ("forward_pre", "forward", "full_backward_pre", "full_backward"):
     getattr(torch.nn.modules.module, f"register_module_{kind}_hook")(print)"""
-    Trial("import torch", code)
+    in_process.Trial("import torch", code)
     assert settings() == before
 
 

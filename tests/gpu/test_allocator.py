@@ -42,7 +42,9 @@ def model(device: torch.device) -> nn.Module:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.int64])
 @pytest.mark.parametrize("count", [1, 128, 129, 10_007])
-def test_a_tensor(device: torch.device, dtype: torch.dtype, count: int) -> None:
+def test_a_tensor_takes_its_bytes_rounded_up_to_a_block_and_gives_them_back(
+    device: torch.device, dtype: torch.dtype, count: int
+) -> None:
     since = grown(device)
     x = torch.empty(count, dtype=dtype, device=device)
     assert since("requested") == count * dtype.itemsize == x.nbytes
@@ -51,7 +53,7 @@ def test_a_tensor(device: torch.device, dtype: torch.dtype, count: int) -> None:
     assert since("requested") == since("allocated") == 0
 
 
-def test_track(device: torch.device) -> None:
+def test_track_counts_bytes_of_tensors_and_of_blocks_on_a_gpu(device: torch.device) -> None:
     with track(device) as memory:
         x = torch.zeros(25, device=device)
         y = torch.zeros(25, device=device).double()
@@ -72,7 +74,7 @@ def test_what_autograd_keeps(device: torch.device, model: nn.Module) -> None:
     loss.backward()
 
 
-def test_a_training_step(device: torch.device, model: nn.Module) -> None:
+def test_gradients_and_adamws_state_take_the_predicted_bytes(device: torch.device, model: nn.Module) -> None:
     count, tensors = sum(p.numel() for p in model.parameters()), len(list(model.parameters()))
     since = grown(device)
     model(torch.randn(19, 37, device=device)).square().mean().backward()

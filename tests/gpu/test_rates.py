@@ -15,7 +15,7 @@ def test_the_card_is_described(device: torch.device) -> None:
     devices.synchronize(device)
 
 
-def test_memory_bandwidth(device: torch.device) -> None:
+def test_a_known_card_reaches_more_than_half_of_its_promised_memory_bandwidth(device: torch.device) -> None:
     bandwidth = hardware.measured_bandwidth(device)
     record("memory bandwidth", bandwidth, "B/s")
     if card := hardware.find_device(device):
@@ -24,7 +24,9 @@ def test_memory_bandwidth(device: torch.device) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_best_matmul(device: torch.device, dtype: torch.dtype) -> None:
+def test_the_best_matmul_stays_below_the_peak_and_a_data_centers_card_reaches_three_quarters_of_it(
+    device: torch.device, dtype: torch.dtype
+) -> None:
     card, peak = hardware.find_device(device), hardware.peak_flops(device, dtype)
     best = hardware.measured_ceiling(device, dtype)
     name = str(dtype).removeprefix("torch.")

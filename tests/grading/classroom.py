@@ -1,6 +1,8 @@
 """A class to grade: one short lecture, and answers that cost time or end the process."""
 
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
@@ -16,6 +18,15 @@ LECTURE = source.read(project.SOLUTIONS / f"{NAME}.py")
 FIRST, SECOND = LECTURE.exercises[:2]
 WHOLE = sum(exercise.points for exercise in LECTURE.exercises)
 LIMITS = Limits(seconds=5)
+# A lecture's source, broken.
+BREAKS: dict[str, Callable[[str], str]] = {
+    "stub": lambda text: re.sub(
+        r"( *)(### BEGIN SOLUTION\n).*?(### END)", r"\1\2\1raise NotImplementedError\n\1\3", text, flags=re.DOTALL
+    ),
+    "empty": lambda text: "",
+    "error": lambda text: text.replace("### BEGIN SOLUTION\n", "### BEGIN SOLUTION\n    1 / 0\n"),
+    "no_checks": lambda text: re.sub(r"^check\(.*\)\n", "", text, flags=re.MULTILINE),
+}  # fmt: skip
 CRASH = "import os\nos._exit(3)"
 HANG = "while True:\n    pass"
 

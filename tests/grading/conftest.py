@@ -1,4 +1,4 @@
-"""Tests marked ``sandboxed`` run where a sandbox can be had, and elsewhere say why they do not.
+"""A sandbox for all tests of this folder that only want to grade in one.
 
 Classes that tests write by hand have no hidden cases: they are drawn, from a seed that is no secret, when they are
 asked for. tests/grading/test_hidden_inputs.py has what happens otherwise.
@@ -9,80 +9,14 @@ from dataclasses import replace
 from functools import wraps
 
 import pytest
+from shared_sandbox import Shared
 
 from autograder.authoring import build
-from autograder.grading import conversation, sandbox, worker
+from autograder.grading import sandbox, worker
 from autograder.grading.exercises import hidden_path, made_from
 from autograder.grading.source import Lecture
 from autograder.inside.limits import Limits
-from autograder.inside.messages import Run
 from autograder.records.folder import ClassFolder
-
-
-def tried() -> sandbox.Sandbox:
-    """A sandbox in which code has run. Skips the test, with the reason, where there is none."""
-    try:
-        box = sandbox.Sandbox()
-        try:
-            with box.conversation() as talk:
-                talk.ask(Run(""))
-        except BaseException:
-            box.close()
-            raise
-    except (sandbox.SandboxError, conversation.Gone) as error:
-        pytest.skip(f"no sandbox: {error}")
-    return box
-
-
-class Shared:
-    """One sandbox for all tests of this process that only want to grade in one: its start takes longer than most."""
-
-    box: sandbox.Sandbox | None = None
-    refusal: str | None = None  # why there is no sandbox here, or nothing
-
-    @classmethod
-    def get(cls) -> sandbox.Sandbox:
-        """The sandbox with its usual limits, started again if something ended it. Skips the test if there's none."""
-        if cls.refusal:
-            pytest.skip(cls.refusal)
-        if cls.box is not None and (cls.box._process.poll() is not None or not works(cls.box)):
-            cls.close()
-        if cls.box is None:
-            try:
-                cls.box = tried()
-            except pytest.skip.Exception as error:
-                cls.refusal = str(error)
-                raise
-        cls.refusal, cls.box.limits = "", Limits()
-        return cls.box
-
-    @classmethod
-    def close(cls) -> None:
-        if cls.box is not None:
-            cls.box.close()
-            cls.box = None
-
-
-def works(box: sandbox.Sandbox) -> bool:
-    try:
-        with box.conversation() as talk:
-            talk.ask(Run(""))
-    except (sandbox.SandboxError, conversation.Gone):
-        return False
-    return True
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    has_one = "box" in getattr(item, "fixturenames", ())  # which is tried where it is made
-    if not item.get_closest_marker("sandboxed") or has_one:
-        return
-    if Shared.refusal is None:
-        Shared.get()
-    if item.get_closest_marker("hostile"):
-        Shared.close()  # these flood what all sandboxes share
-    if Shared.refusal:
-        pytest.skip(Shared.refusal)
 
 
 @pytest.fixture(scope="module")
@@ -95,12 +29,6 @@ def one_box() -> Iterator[None]:
     """What grades in this process starts one sandbox, and not one for each command."""
     with worker.kept_box():
         yield
-
-
-@pytest.fixture(autouse=True, scope="session")
-def shared() -> Iterator[None]:
-    yield
-    Shared.close()
 
 
 @pytest.fixture

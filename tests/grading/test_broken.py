@@ -333,3 +333,21 @@ def test_a_byte_order_mark_lines_in_a_list_and_another_order_cost_nothing(place:
     found = parse(read(place), PROBLEMS)
     assert found.findings == () and len(found.answers(PROBLEMS)) == len(NAMES)
     assert found.answers(PROBLEMS)[NAMES[0]] == "a = 1\nb = '\ud800'"
+
+
+def test_a_key_that_occurs_twice_counts_the_last_time(place: Path) -> None:
+    first = copy.deepcopy(RELEASED)
+    cell(first, NAMES[0])["source"] = "the first"
+    place.write_text(f'{{"cells": {json.dumps(first["cells"])}, {json.dumps(RELEASED)[1:]}')
+    found = parse(read(place), PROBLEMS)
+    assert found.findings == () and found.answers(PROBLEMS)[NAMES[0]] == LECTURE.exercises[0].stub
+
+
+def test_an_output_of_nearly_all_that_a_notebook_may_have_costs_nothing(place: Path) -> None:
+    notebook = copy.deepcopy(RELEASED)
+    said = {"output_type": "stream", "name": "stdout", "text": "x" * (SIZE_LIMIT - len(json.dumps(RELEASED)) - 1000)}
+    cell(notebook, NAMES[0])["outputs"] = [said]
+    place.write_text(json.dumps(notebook))
+    assert 0.99 < place.stat().st_size / SIZE_LIMIT < 1
+    found = parse(read(place), PROBLEMS)
+    assert found.findings == () and sorted(found.answers(PROBLEMS)) == sorted(NAMES)

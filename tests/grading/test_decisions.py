@@ -253,6 +253,41 @@ def test_a_decision_about_other_work_is_asked_about_with_both_values(
     assert course.nbgraders("ada")[2] is False
 
 
+def test_a_comment_on_other_work_is_asked_about(course: Class) -> None:
+    (course.root / "roster.csv").write_text("id\nada\nbob\nlater\n", encoding="utf-8")
+    course.decide("later", "--comment", "Get well soon.")  # on nothing that was handed in
+    course.has(graded("ada", "a"), graded("bob", "b"), graded("later", "l"))
+    for about in ([], [FIRST.name]):
+        course.decide("ada", *about, "--comment", "Elegant!", "--by", "Tess")
+    course.decide("bob", FIRST.name, "--points", f"{FIRST.points:g}", "--comment", "Elegant!", "--by", "Tess")
+    course.has(*(graded(name, name[0], grader="new") for name in ("ada", "bob", "later")))
+    assert {course.stands(name).state for name in ("ada", "bob", "later")} == {State.GRADED}
+
+    course.has(graded("ada", "a2"), graded("bob", "b2"))  # the tests give bob what Tess gave
+    course.decide("ada", "--until", "2026-11-30")  # says nothing about the comment
+    said = course.run("grade")
+    old = "was written for another submission; it stays on the student's page until somebody decides again"
+    whole, first = f"the comment on the whole work {old}", f"{FIRST.name}: the comment {old}"
+    for name, notes in (("ada", (whole, first)), ("bob", (first,))):
+        assert course.stands(name).notes == notes and course.nbgraders(name)[2]
+        assert all(note in said for note in notes)
+    course.run("feedback")
+    assert course.folder.feedback("ada", NAME).read_text().count("Elegant!") == 2
+
+    course.gives("ada", None)  # somebody finishes the review in Formgrader
+    course.decide("bob", FIRST.name, "--comment", "Still elegant.")
+    course.run("grade")
+    for name, comment in (("ada", "Elegant!"), ("bob", "Still elegant.")):
+        assert (course.stands(name).state, course.mark(name).comment) == (State.GRADED, comment)
+    assert course.stands("ada").until == "2026-11-30"
+
+    course.has(graded("ada", "a3"), graded("bob", "b3"))
+    course.decide("ada", "--reviewed")
+    course.decide("bob", FIRST.name, "--withdraw")
+    assert course.stands("ada").state is course.stands("bob").state is State.GRADED
+    assert (course.mark("ada").comment, course.mark("bob").comment) == ("Elegant!", "")
+
+
 def test_a_new_grader_that_says_the_same_asks_nobody(course: Class) -> None:
     course.has(graded("ada", "a", FIRST.name, notes=("look",)))
     course.decide("ada", FIRST.name, "--points", "0.5", "--reviewed")

@@ -236,6 +236,29 @@ def graded(course: ClassFolder) -> grade.Summary:
     return grade.grade_class(course, NAME, workers=0, unsafe=True, database=None)
 
 
+def test_grading_reads_the_rules_once(course: ClassFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "grade_all", by_solution)
+    (course.root / due.SETTINGS).write_text('attempt = "best"\n' + RULES, encoding="utf-8")
+    right = {each.name: each.solution for each in LECTURE.exercises}
+    for number, answers in enumerate((right, {}), 1):
+        attempt(course, number, answers, DUE + number * timedelta(days=1))
+    reads: list[str] = []
+    read_text, read_rules = Path.read_text, due.read
+    monkeypatch.setattr(Path, "read_text", lambda path, **how: reads.append(path.name) or read_text(path, **how))
+    monkeypatch.setattr(due, "read", lambda *which: reads.append("rules") or read_rules(*which))
+    said = CliRunner().invoke(cli.app, ["grade", str(course.root), NAME, "--workers", "0", "--unsafe"])
+    assert said.exit_code == 0, said.output
+    assert reads.count("rules") == 1
+    # Besides, checking the command's argument and finding the lecture each look for the class's own lectures.
+    assert reads.count(due.SETTINGS) == 3
+    monkeypatch.undo()
+    stands = counts(course, "ada")
+    assert stands.attempt == "attempt 1 of 2" and stands.off > 0
+    with Gradebook(f"sqlite:///{course.root / 'gradebook.db'}", course.settings.course_id) as book:
+        copy_of = book.find_submission_notebook(NAME, NAME, "ada")
+        assert copy_of.late_submission_penalty == pytest.approx(stands.off)
+
+
 def test_the_best_attempt_counts_where_the_class_says_so(course: ClassFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "grade_all", by_solution)
     first, second = LECTURE.exercises[:2]

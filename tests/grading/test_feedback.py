@@ -17,7 +17,7 @@ from autograder.cli import app
 from autograder.grading import source, submission
 from autograder.grading.key import key
 from autograder.grading.marks import Mark, Result, State
-from autograder.grading.text import NOTES_LIMIT
+from autograder.grading.text import MESSAGE_LIMIT, NOTES_LIMIT, clean
 from autograder.records import exchange, feedback, pages, report, results
 from autograder.records.folder import ClassFolder
 
@@ -37,6 +37,8 @@ def hand_in(course: Path, lecture: source.Lecture, student: str, answers: dict[s
 
 
 def marks(lecture: source.Lecture, message: str = "", mistake: str | None = None) -> tuple[Mark, ...]:
+    """The same for each exercise, with a message as the judge leaves it."""
+    message = clean(message, limit=MESSAGE_LIMIT)
     return tuple(Mark(e.name, 0.0 if message else e.points, e.points, message, mistake) for e in lecture.exercises)
 
 

@@ -27,6 +27,7 @@ from autograder.grading.text import NOTES_LIMIT
 from autograder.records import feedback, grade, report, results, roster
 from autograder.records import folder as folders
 from autograder.records.folder import ClassFolder, FolderError
+from autograder.records.show import alias
 
 NAME = "00_napkin_math"
 LECTURE = source.read(project.SOLUTIONS / f"{NAME}.py")
@@ -338,7 +339,10 @@ def test_every_command_names_what_was_handed_in_instead_of_the_notebook(tmp_path
     assert graded.remarks == (said,) and graded.results["ada"].notes == (said,) and not graded.results["bob"].notes
     for options in ([], ["--student", "ada"]):
         assert f"ada: not submitted • {said}" in command("show", course, *options)
-    assert "handed in" not in command("show", course, "--anonymous")  # a name may be in the file's
+    shown = command("show", course, "--anonymous")  # the file's name may contain the student's
+    ada, bob = (alias(course, NAME, student) for student in ("ada", "bob"))
+    assert f"{ada}: not submitted • something was handed in, but no {NAME}.ipynb" in shown and name not in shown
+    assert shown.count("handed in") == 1 and f"{bob}: not submitted" in shown
     command("report", course)
     page = course.report(NAME).read_text(encoding="utf-8")
     assert said in page and "0 of 2 have points; 1 to look at" in page and "bob handed in" not in page

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import inspect
+import secrets
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,7 @@ from autograder.grading.exercises import Cell
 from autograder.grading.sandbox import Sandbox
 from autograder.records import feedback, grade, results
 from autograder.records.folder import ClassFolder, FolderError
+from course_utils.testing.requirements import Check
 
 NAME = "01_tensors"
 LECTURE = source.read(project.source_path(NAME))
@@ -128,6 +132,51 @@ def test_what_an_answer_sees_of_hidden_cases_is_on_no_page_and_grading_again_rep
         assert "It passes the tests that you can see, but fails" in text and "seen (" not in text
         found.append(result)
     assert found[0] == found[1]
+
+
+@pytest.mark.usefixtures("warm")
+def test_the_source_of_a_hidden_probe_is_on_no_page_not_even_encoded(tmp_path: Path) -> None:
+    """The answer prints and raises it in base64. Here the probe differs from the one that students have; usually it's
+    the same."""
+    folder, secret = ClassFolder(tmp_path), f"HIDDEN PROBE {secrets.token_hex(16)}"
+    build.course_directory(folder.root, [LECTURE.path])
+    answer = f"""
+import base64
+import re
+import sys
+
+{LECTURE.exercises[0].solution}
+
+right = tensor_bytes
+
+
+def tensor_bytes(x, dtype=None):
+    frame = sys._getframe()
+    while frame:
+        for value in list(frame.f_locals.values()):
+            probe = value.probe if type(value).__name__ == "Call" else ""
+            if found := re.search("HIDDEN PROBE [0-9a-f]+", probe):
+                told = base64.b64encode(found[0].encode()).decode()
+                print(told)
+                raise OSError(told)  # of which a person reads
+        frame = frame.f_back
+    return right(x, dtype)
+"""
+    path = folder.submission("ada", NAME)
+    path.parent.mkdir(parents=True)
+    demo.hand_in(path, LECTURE, {e.name: e.solution for e in LECTURE.exercises} | {"tensor_bytes": answer})
+    folder.require_cases(LECTURE)
+    file = folder.root / "hidden" / "tensor_bytes.check"
+    check = Check.unpack(file.read_bytes())
+    probes = [replace(r, probe=f"{r.probe}\n# {secret}\n" if r.probe else "") for r in check.requirements]
+    file.write_bytes(replace(check, requirements=tuple(probes)).pack())
+    grade.grade_class(folder, NAME, workers=0, database=None, unsafe=True)
+    result = results.read(folder, NAME, "ada")
+    assert result is not None
+    (page,) = feedback.write(folder, LECTURE, {"ada": result})
+    text, told = page.path.read_text(), base64.b64encode(secret.encode()).decode()
+    assert any(told in note for note in result.notes), "the answer has seen it"
+    assert "It passes the tests that you can see, but fails" in text and told not in text and secret not in text
 
 
 @pytest.mark.parametrize("way", ["value", "error", "cell", "other if asked again", "which cell ended it"])

@@ -6,16 +6,20 @@ process, otherwise a later one. ``# told: …`` is a part of what a person reads
 modules needs one, because a module that was renamed would disarm it without anybody noticing.
 """
 
+import ast
+import operator
 import os
 import re
+import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -27,6 +31,7 @@ from autograder.grading.marks import Mark
 from autograder.grading.sandbox import Sandbox, SandboxError
 from autograder.inside.limits import Limits
 from autograder.inside.messages import Answer, Ran, Request, Run
+from course_utils.testing.requirements import Check
 
 pytestmark = [
     pytest.mark.hostile,
@@ -37,7 +42,21 @@ ATTACKS = sorted((Path(__file__).parent.parent / "hostile" / "attacks").glob("*.
 LIMITS = Limits(seconds=3, seconds_in_all=60, memory=2**30)
 LECTURE = source.read(project.SOLUTIONS / "01_tensors.py")
 REFERENCE = {exercise.name: exercise.solution for exercise in LECTURE.exercises}
+MARKER = f"HIDDEN TESTS {secrets.token_hex(16)}"  # the beginning is what attacks look for; no file has the rest
+
+
+def marked(packed: bytes) -> bytes:
+    """Hidden cases whose words begin with the marker. The judge has these, and sends them to no process."""
+    check = Check.unpack(packed)
+    requirements = (
+        replace(each, cases=tuple(replace(case, says=f"{MARKER} {case.says:80}") for case in each.cases))
+        for each in check.requirements
+    )
+    return replace(check, requirements=tuple(requirements)).pack()
+
+
 PROBLEMS = checks.problems(LECTURE)
+PROBLEMS = replace(PROBLEMS, hidden={name: marked(packed) for name, packed in PROBLEMS.hidden.items()})
 SOLVED = PROBLEMS.answered(REFERENCE)
 WORTH = {exercise.name: exercise.points for exercise in LECTURE.exercises}
 CANARY = "canary-5f1e0c"
@@ -163,19 +182,54 @@ def attempt(attack: Attack, boxes: Boxes) -> None:
     assert descendants(boxes.box._process.pid) == boxes.own, "a process survives"
 
 
+@pytest.mark.parametrize("name", ["frames", "gc_search", "ctypes_memory"])
+def test_an_attack_that_looks_for_hidden_cases_finds_those_of_the_process_it_is_in(name: str) -> None:
+    case = Check.unpack(PROBLEMS.hidden["tensor_bytes"]).requirements[0].cases[0]
+    names: dict[str, Any] = {}
+    exec(next(read(path) for path in ATTACKS if path.stem == name).cells["tensor_bytes"], names)
+    with pytest.raises(OSError, match=f"won: .*{MARKER}"):
+        names["tensor_bytes"](*case.args)
+
+
+def links_in(text: str) -> list[tuple[str, str]]:
+    """The names of tests and attacks that a page links to, with their targets."""
+    return re.findall(r"\[`([^`]+)`\]\((\.\./tests/[^)#]+)\)", text)
+
+
+def names_in(text: str) -> set[str]:
+    """What a page shows as code outside of links."""
+    return set(re.findall(r"`([^`\n]+)`", re.sub(r"\[`[^`]+`\]", "", text)))
+
+
 def test_what_the_threat_model_names_exists() -> None:
-    """Tests by their name or file, attacks by theirs, or by the part that several have in common."""
-    page = (project.ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
-    shown = [row.rpartition("|")[0].rpartition("|")[2] for row in page.splitlines() if row.startswith("| ")]
-    named = {name for cell in shown for name in re.findall(r"`([\w/*.]+)`", cell)}
-    tests = {path: path.read_text(encoding="utf-8") for path in (project.ROOT / "tests").rglob("test_*.py")}
-    defined = set(re.findall(r"^def (test_\w+)", "\n".join(tests.values()), re.MULTILINE))
-    missing = {
-        name
-        for name in named - defined
-        if not (project.ROOT / name).is_file() and not any(fnmatch(path.stem, name) for path in ATTACKS)
-    }
-    assert len(named) >= 50 and missing == set()
+    """Each test and attack is a link to its file, or to the folder of attacks for those whose names begin alike."""
+    docs = project.ROOT / "docs"
+    page = (docs / "threat-model.md").read_text(encoding="utf-8")
+    links = links_in(page)
+    missing = set()
+    for name, target in links:
+        path = (docs / target).resolve()
+        if name.startswith("test_"):
+            found = path.is_file() and re.search(rf"^def {name}\(", path.read_text(encoding="utf-8"), re.MULTILINE)
+        elif "/" in name:
+            found = path == project.ROOT / name and path.exists()
+        else:
+            folder = path if "*" in name else path.parent
+            found = folder == ATTACKS[0].parent and any(fnmatch(attack.stem, name) for attack in ATTACKS)
+            found = found and (path == folder or path.stem == name)
+        if not found:
+            missing.add((name, target))
+    assert len(links) >= 100 and missing == set()
+
+    unlinked = names_in(page)
+    attacks = {attack.stem for attack in ATTACKS}
+    assert {name for name in unlinked if name.startswith("test_") or name in attacks} == set()
+    ours = {name for name in unlinked if re.match(r"(?:autograder|course_utils|tests|docs)/", name)}
+    assert len(ours) >= 4 and {name for name in ours if not (project.ROOT / name).exists()} == set()
+    table = page.partition("| promise |")[2].partition("## ")[0]
+    tests = [row.rpartition(" | ")[2] for row in table.splitlines() if row.startswith("| ")]
+    assert len(tests) >= 30
+    assert [cell for cell in tests if not links_in(cell) or names_in(cell)] == []
 
 
 def test_each_of_at_least_sixty_attacks_tries_something_else() -> None:
@@ -183,18 +237,51 @@ def test_each_of_at_least_sixty_attacks_tries_something_else() -> None:
     assert len({read(path).tries for path in ATTACKS}) == len(ATTACKS)
 
 
+ON_OURS = [path for path in ATTACKS if re.search(r"(?m)^(?:import|from) (?:autograder|course_utils)", path.read_text())]
+
+
 def test_an_attack_on_our_modules_says_how_to_tell_that_it_took_place() -> None:
-    ours = [
-        path
-        for path in ATTACKS
-        if re.search(r"\b(?:import|from) (?:autograder|course_utils\.testing import wire)", path.read_text())
-    ]
-    assert len(ours) >= 10 and [path.stem for path in ours if not read(path).told] == []
+    assert len(ON_OURS) >= 20 and [path.stem for path in ON_OURS if not read(path).told] == []
+
+
+def test_what_attacks_name_in_our_modules_exists() -> None:
+    """``wire.pack``, or ``module.compare`` where an attack goes through all modules of the package. If it were renamed,
+    the attack would set a name that nobody reads.
+    """
+    package = [module for name, module in sys.modules.items() if name.startswith("course_utils.testing")]
+    anywhere = SimpleNamespace(**{name: value for module in package for name, value in vars(module).items()})
+    looked, missing = 0, []
+    for path in ON_OURS:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        imports = [ast.unparse(node) for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+        names: dict[str, Any] = {}
+        exec("\n".join(line for line in imports if re.search("autograder|course_utils", line)), names)
+        names["module"] = anywhere
+        for dotted in {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}:
+            first, _, rest = dotted.partition(".")
+            if first in names and re.fullmatch(r"[\w.]+", rest):
+                looked += 1
+                try:
+                    operator.attrgetter(rest)(names[first])
+                except AttributeError:
+                    missing.append((path.stem, dotted))
+    assert looked >= 30 and missing == []
 
 
 def test_honest_work_is_paid_between_attacks(boxes: Boxes) -> None:
     marks, notes = judge.grade(PROBLEMS, SOLVED, boxes.box)
     assert {mark.exercise: mark.points for mark in marks} == WORTH and notes == []
+
+
+@pytest.mark.parametrize("kind", ["", "test_"])
+def test_cells_with_exchanged_names_cost_at_most_their_own_exercises(kind: str, boxes: Boxes) -> None:
+    """Of two answers, nothing: both have run where the first is tested. Of two test cells, what is tested too early."""
+    first, second = f"{kind}tensor_bytes", f"{kind}bytes_copied"
+    exchanged = {first: second, second: first}
+    cells = [replace(cell, name=exchanged.get(cell.name, cell.name)) for cell in SOLVED]
+    marks, notes = judge.grade(PROBLEMS, cells, boxes.box)
+    assert {mark.exercise: mark.points for mark in marks} == {**WORTH, **({"bytes_copied": 0} if kind else {})}
+    assert {note.partition(":")[0] for note in notes} == ({"bytes_copied"} if kind else set())
 
 
 class Unlucky:

@@ -18,8 +18,9 @@ from autograder import project
 from autograder.cli import app
 from autograder.grading import source, submission
 from autograder.grading.marks import Mark, Result, State
-from autograder.records import alike, interview, results
+from autograder.records import alike, interview, results, syntax
 from autograder.records.folder import ClassFolder
+from autograder.records.syntax import parsed
 
 LECTURE = source.read(project.SOLUTIONS / "01_tensors.py")
 FIRST, SECOND, *_ = LECTURE.exercises
@@ -170,8 +171,20 @@ def test_only_rare_wrong_answers_and_long_ones_are_listed(count: int, code: str,
     assert len(equal) == listed and all(each.students == tuple(names) for each in equal)
 
 
+@pytest.mark.parametrize("name", ["brackets_source", "deep_source"])
+def test_an_answer_that_keeps_a_parser_busy_or_crashes_it_is_read_word_by_word(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (project.ROOT / "tests" / "hostile" / "attacks" / f"{name}.py").read_text(encoding="utf-8")
+    code = f"x = 1 + 1  # not yet\n{text.partition('# %% tensor_bytes')[2].strip()}"
+    monkeypatch.setattr(syntax, "_SECONDS", 1.0)
+    found = parsed(code)
+    assert found.lines == () and found.normalized.startswith("x = 1 + 1 # not yet tensor_bytes = ")
+    assert parsed("y = 2 + 2").lines == ((1, "y = 2 + 2"),)  # by the next process
+
+
 def test_a_long_answer_that_is_our_solution_is_named_even_alone() -> None:
-    long = max(LECTURE.exercises, key=lambda e: alike.normalized(e.solution)[1] - alike.normalized(e.stub)[1])
+    long = max(LECTURE.exercises, key=lambda e: parsed(e.solution).size - parsed(e.stub).size)
     lecture = replace(LECTURE, exercises=(replace(long, solution=long.solution + LONG.format("a", "b", "c")),))
     found = {"ada": Result("ada", LECTURE.name, State.GRADED, "", (Mark(long.name, long.points, long.points),))}
     code = re.sub(r" *### (BEGIN|END) SOLUTION\n", "", lecture.exercises[0].solution)

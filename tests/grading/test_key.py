@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import platform
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -134,7 +135,7 @@ def test_the_key_is_made_of_the_submission_the_problems_the_code_and_the_version
     assert key(b"submission", dataclasses.replace(problems)) == made[0]
 
     def fresh() -> str:
-        keys._grader.cache_clear()
+        keys.grader.cache_clear()
         return key(b"submission", problems)
 
     try:
@@ -143,11 +144,15 @@ def test_the_key_is_made_of_the_submission_the_problems_the_code_and_the_version
         made.append(fresh())
         monkeypatch.setattr(keys, "version", lambda name: "9.9.1" if name == "torch" else "1.0")
         made.append(fresh())
+        monkeypatch.setattr(platform, "python_version_tuple", lambda: ("3", "99", "1"))
+        made.append(fresh())
+        monkeypatch.setattr(platform, "python_version_tuple", lambda: ("3", "99", "2"))
+        assert fresh() == made[-1], "a patch release of Python regrades nobody"
         monkeypatch.setattr(keys, "code_digest", lambda root: bytes(32))
         made.append(fresh())
     finally:
         monkeypatch.undo()
-        keys._grader.cache_clear()
+        keys.grader.cache_clear()
     assert len(set(made)) == len(made) and all(len(each) == 64 and int(each, 16) for each in made)
 
 
@@ -253,12 +258,12 @@ def test_every_field_of_an_exercise_but_its_place_is_in_the_digest() -> None:
         "solution": "pass",
         "line": 99,
         "packed": b"{}",
-        "lecture": Path("elsewhere.py"),
+        "path": Path("elsewhere.py"),
     }
     assert other.keys() == {field.name for field in dataclasses.fields(exercise)}
     for field, value in other.items():
         changed = dataclasses.replace(problems, exercises=(dataclasses.replace(exercise, **{field: value}),))
-        assert (changed.digest == problems.digest) is (field in ("line", "lecture")), field
+        assert (changed.digest == problems.digest) is (field in ("line", "path")), field
     assert dataclasses.replace(problems, hidden={exercise.name: b"{}"}).digest != problems.digest
 
 

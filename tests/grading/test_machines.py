@@ -156,9 +156,9 @@ def test_a_full_disk_loses_nothing_that_was_graded(tmp_path: Path, disk: Path) -
 
 
 def tasks(count: int) -> Iterator[Task]:
-    """Large submissions that a worker refuses at once: their key is that of another version of the course."""
+    """Large submissions that a worker refuses at once, because another version of the course sends them."""
     for number in range(count):
-        yield Task(f"s{number}", LECTURE.problems, os.urandom(200_000), "another version's", LIMITS)
+        yield Task(f"s{number}", LECTURE.problems, os.urandom(200_000), "a key", LIMITS, grader=b"another version's")
 
 
 @pytest.mark.slow

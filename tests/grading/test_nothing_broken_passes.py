@@ -11,25 +11,34 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
-from classroom import LECTURE, LIMITS, NAME, WHOLE, give_cases
+from classroom import BREAKS, LECTURE, LIMITS, NAME, WHOLE, give_cases
 from exercise_notebooks import exercises_only
 from jupyter_client.provisioning.factory import KernelProvisionerFactory
-from nbgrader.apps import AutogradeApp, ExportApp, GenerateFeedbackApp
+from nbgrader.apps import (
+    AutogradeApp,
+    CollectApp,
+    ExportApp,
+    GenerateAssignmentApp,
+    GenerateFeedbackApp,
+    ReleaseAssignmentApp,
+)
 from nbgrader.validator import Validator
 from traitlets.config.loader import PyFileConfigLoader
 from typer.testing import CliRunner
 
 from autograder import cli, project
-from autograder.authoring import build, colab, execution, release
+from autograder.authoring import build, colab, release
+from autograder.authoring.kernel import execution
 from autograder.grading import source
-from autograder.records import grade
+from autograder.records import grade, gradebook
 from autograder.records.folder import ClassFolder
 from course_utils.progress import FILE_VARIABLE
 
@@ -164,20 +173,38 @@ def by_course_interview(course: Path) -> dict[str, float]:
     return {name: WHOLE * (" does this: " in about.get(name, "")) for name in notebooks()}
 
 
+def start(app: type[Any], *arguments: str) -> None:
+    """Run one of nbgrader's commands in the current folder."""
+    one = app()
+    one.initialize(list(arguments))
+    one.start()
+
+
+def by_nbgrader_collect(course: Path) -> dict[str, float]:
+    """Collected from the exchange, the files are those that were handed in, so what they were graded stands."""
+    inbound = course / "exchange" / build.COURSE_ID / "inbound"
+    inbound.mkdir(parents=True)
+    for name in notebooks():
+        handed_in = f"{name}+{NAME}+2026-11-22 12:00:00.000000 UTC+{name}"
+        shutil.move(course / "submitted" / name / NAME, inbound / handed_in)
+        (inbound / handed_in / "timestamp.txt").write_text("2026-11-22 12:00:00.000000 UTC")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(course)
+        start(CollectApp, NAME, f"--Exchange.root={course / 'exchange'}")
+    plan = grade.plan(ClassFolder(course), NAME)
+    assert sorted(plan.kept) == sorted(notebooks()) and not plan.wanted
+    return by_course_show(course)
+
+
 def by_nbgrader(course: Path) -> dict[str, float]:
     """`nbgrader autograde`, `generate_feedback` and `export`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(course)
         patch.setenv("PATH", PATH)
         patch.setattr(KernelProvisionerFactory.instance(), "default_provisioner_name", "warm")
-        for app, arguments in (
-            (AutogradeApp, [NAME, "--force", "--Execute.shutdown_kernel=immediate"]),
-            (GenerateFeedbackApp, [NAME, "--force", "--student", "forged"]),
-            (ExportApp, ["--to", "grades.csv"]),
-        ):
-            one = app()
-            one.initialize(arguments)
-            one.start()
+        start(AutogradeApp, NAME, "--force", "--Execute.shutdown_kernel=immediate")
+        start(GenerateFeedbackApp, NAME, "--force", "--student", "forged")
+        start(ExportApp, "--to", "grades.csv")
     assert (course / "feedback" / "forged" / NAME / f"{NAME}.html").is_file()
     with (course / "grades.csv").open() as file:
         return {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
@@ -222,7 +249,7 @@ def by_nbval(course: Path) -> dict[str, float]:
 COMMANDS = [
     by_course_grade, by_course_show, by_course_feedback, by_course_report, by_course_export,
     by_course_export_to_others, by_course_verify, by_course_collect, by_course_interview, by_validate, by_nbgrader,
-    by_nbval,
+    by_nbgrader_collect, by_nbval,
 ]  # fmt: skip
 
 
@@ -248,16 +275,6 @@ def test_validate_knows_every_exercise_of_every_lecture() -> None:
     assert exercises() == {one.name: {e.name: e.points for e in one.exercises} for one in lectures}
 
 
-BREAKS: dict[str, Callable[[str], str]] = {
-    "stub": lambda text: re.sub(
-        r"( *)(### BEGIN SOLUTION\n).*?(### END)", r"\1\2\1raise NotImplementedError\n\1\3", text, flags=re.DOTALL
-    ),
-    "empty": lambda text: "",
-    "error": lambda text: text.replace("### BEGIN SOLUTION\n", "### BEGIN SOLUTION\n    1 / 0\n"),
-    "no_checks": lambda text: re.sub(r"^check\(.*\)\n", "", text, flags=re.MULTILINE),
-}  # fmt: skip
-
-
 ARGUMENTS = {
     "check": [NAME, EXERCISES[0].name, "--draws", "20"],
     "notebooks": [],
@@ -276,6 +293,45 @@ READS_NONE = {
     "demo": "makes its own class, and takes none",
     "published": "compares the planner with published numbers",
 }
+
+
+# The same for other programs' commands that a page names.
+TRIED = {
+    "nbgrader autograde": by_nbgrader,
+    "nbgrader generate_feedback": by_nbgrader,
+    "nbgrader export": by_nbgrader,
+    "nbgrader collect": by_nbgrader_collect,
+    "nbgrader generate_assignment": "test_nbgrader_hands_out_no_broken_lecture",
+    "nbgrader release_assignment": "test_nbgrader_hands_out_no_broken_lecture",
+    "pytest --nbval": by_nbval,
+}
+OTHERS_READ_NONE = {
+    "nbgrader db": "deletes a student from the gradebook",
+    "nbgrader list": "names what was handed in",
+    "nbgrader release_feedback": "returns pages that `course feedback` or `nbgrader generate_feedback` has written",
+    "jupyter lab": "opens JupyterLab, whose button is tried by `by_validate`",
+}
+
+
+def documented(pages: Iterable[str]) -> set[str]:
+    """The commands of nbgrader, Jupyter and nbval in Markdown pages, in blocks of code and in a sentence's `code`."""
+    found = set()
+    for page in pages:
+        blocks = re.findall(r"^```\w*\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+        code = [re.sub(r"(^| )#.*", "", line) for block in blocks for line in block.splitlines()]
+        code += re.findall(r"`([^`]+)`", re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE))
+        for text in code:
+            commands = re.findall(r"\b(?:(?:nbgrader|jupyter)\s+[a-z_]+|pytest --nbval)\b", text)
+            found |= {" ".join(each.split()) for each in commands}
+    return found
+
+
+def test_every_documented_command_of_another_program_is_tried_here_or_reads_no_notebook() -> None:
+    said = "Type `nbgrader\ndb x`, as nbgrader list says:\n```sh\nexport A=b; jupyter lab  # or jupyter run\n```\n"
+    assert documented([said]) == {"nbgrader db", "jupyter lab"}
+    pages = [project.ROOT / "README.md", project.ROOT / "CONTRIBUTING.md", *(project.ROOT / "docs").glob("*.md")]
+    assert documented(page.read_text(encoding="utf-8") for page in pages) == TRIED.keys() | OTHERS_READ_NONE.keys()
+    assert all(each in COMMANDS if callable(each) else each in globals() for each in TRIED.values())
 
 
 def test_every_command_is_tried_here_or_reads_no_notebook() -> None:
@@ -315,6 +371,26 @@ def test_no_broken_lecture_is_built_or_found_to_be_right(
     assert ran.exit_code == 1 and isinstance(ran.exception, SystemExit), (ran.output, ran.exception)
     # The pages miss what only other lectures have; that isn't what stops these commands.
     assert command not in ("coverage", "teaching") or "problems" not in ran.output
+
+
+@pytest.mark.parametrize("broken", ["", *BREAKS])
+def test_nbgrader_hands_out_no_broken_lecture(broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It hands out what is in the class's source/, where `course init` puts no broken lecture."""
+    folder, exchange = tmp_path / "class", tmp_path / "exchange"
+    if broken:
+        copied_course(tmp_path, monkeypatch, BREAKS[broken])
+        assert CliRunner().invoke(cli.app, ["init", str(folder)]).exit_code == 1
+        folder.mkdir(exist_ok=True)
+    else:
+        build.course_directory(folder, [LECTURE.path], seed=None)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PATH", PATH)
+    exchange.mkdir(mode=0o777)
+    for app in (GenerateAssignmentApp, ReleaseAssignmentApp):
+        with gradebook.without_alembics_command(), pytest.raises(SystemExit, match="1") if broken else nullcontext():
+            start(app, NAME, f"--Exchange.root={exchange}", f"--course={build.COURSE_ID}")
+    handed_out = [path.name for path in tmp_path.rglob("*.ipynb") if not path.is_relative_to(folder / "source")]
+    assert handed_out == ([] if broken else [f"{NAME}.ipynb"] * 2)
 
 
 def test_a_class_that_has_its_hidden_cases_is_not_prepared_again_from_a_broken_reference(

@@ -7,15 +7,18 @@ import os
 import re
 import shlex
 import shutil
+from inspect import signature
 from pathlib import Path
 
 import nbformat
 import pytest
+from classroom import BREAKS
 from classroom import LECTURE as OTHER
 from typer.testing import CliRunner
 
 from autograder import cli, project
-from autograder.authoring import build, execution, release, teaching
+from autograder.authoring import build, release, teaching
+from autograder.authoring.kernel import execution
 from autograder.grading import source
 from autograder.records import results
 from autograder.records.folder import ClassFolder, FolderError
@@ -53,7 +56,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(*arguments: str, code: int = 0) -> str:
     ran = CliRunner().invoke(cli.app, list(arguments))
-    assert ran.exit_code == code, ran.output
+    assert ran.exit_code == code and (code == 0 or isinstance(ran.exception, SystemExit)), (ran.output, ran.exception)
     return ran.output
 
 
@@ -96,6 +99,28 @@ def test_the_commands_of_the_instructors_page_work(place: Path) -> None:
     assert all(b"if low > high" not in (folder / name).read_bytes() for name in names if (folder / name).is_file())
     # Nothing of it is left in the course's own folders.
     assert not (project.CHECKS / "clamp.check").exists() and not project.source_path(NAME).exists()
+
+
+WITH_CLASS = {"check": [NAME, "--draws", "20"], "notebooks": [], "release": []}
+
+
+def test_these_are_the_commands_that_take_a_classs_own_lectures() -> None:
+    commands = [each.callback for each in cli.app.registered_commands if each.callback]
+    assert {each.__name__ for each in commands if "class_folder" in signature(each).parameters} == WITH_CLASS.keys()
+
+
+@pytest.mark.parametrize("broken", BREAKS)
+@pytest.mark.parametrize("command", WITH_CLASS)
+def test_no_broken_lecture_of_a_class_is_built_or_found_to_be_right(command: str, broken: str, place: Path) -> None:
+    course, own = place / "my-class", place / "our-exercises"
+    if command != "notebooks":
+        run("notebooks", "--class", str(course))
+    changed = BREAKS[broken](LECTURE)
+    assert changed != LECTURE
+    (own / f"{NAME}.py").write_text(changed, encoding="utf-8")
+    run(command, *WITH_CLASS[command], "--class", str(course), code=1)
+    assert not [path for path in (place / "build").rglob("*") if path.is_file()]
+    assert command != "notebooks" or not list(own.rglob("*.check"))
 
 
 def test_nbgrader_hands_out_the_visible_cases_beside_the_notebook(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +191,7 @@ def test_without_its_class_a_lecture_is_unknown_and_without_checks_it_says_what_
     assert "there is no lecture '20_ours'" in " ".join(run("check", NAME, code=2).split())
     said = run("report", str(place / "my-class"), NAME, code=1)
     assert "course notebooks" in said and "--class FOLDER" in said
-    assert place / "our-exercises" in ClassFolder(place / "my-class").places  # no sandbox may see it
+    assert place / "our-exercises" in ClassFolder(place / "my-class").places()  # no sandbox may see it
 
 
 def test_a_class_without_exercises_of_its_own_is_released_and_told(place: Path) -> None:

@@ -81,7 +81,6 @@ def test_every_lecture_gives_the_planned_points(path: Path, box: sandbox.Sandbox
 
 @pytest.mark.sandboxed
 @pytest.mark.usefixtures("warm")
-@pytest.mark.filterwarnings("ignore")  # nbgrader warns of itself, in this process too
 def test_stock_nbgrader_gives_the_same_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (lecture,) = build.course_directory(tmp_path, [project.SOLUTIONS / f"{STOCK}.py"])
     monkeypatch.chdir(tmp_path)

@@ -21,7 +21,7 @@ from autograder import project
 from autograder.grading import engine, pool
 from autograder.grading.exercises import Exercise, ProblemSet
 from autograder.grading.sandbox import SandboxError
-from autograder.grading.worker import ATTEMPTS, EngineError, Failed, Graded, Outcome, Task
+from autograder.grading.worker import ATTEMPTS, Done, EngineError, Failed, Graded, Task
 from autograder.inside.limits import Limits
 
 PROBLEMS = ProblemSet("01_test", (Exercise("f", 1.0, "", "", "", 1),))
@@ -87,7 +87,7 @@ def tasks(*students: str) -> Iterator[Task]:
     return (Task(student, PROBLEMS, b"", "", LIMITS, unsafe=True) for student in students)
 
 
-def graded(*students: str, workers: int = 2) -> list[tuple[str, Outcome]]:
+def graded(*students: str, workers: int = 2) -> list[tuple[str, Done]]:
     outcomes = engine.grade_all(tasks(*students), LIMITS, unsafe=True, workers=workers)
     return [(task.student, outcome) for task, outcome in outcomes]
 

@@ -5,12 +5,27 @@ from __future__ import annotations
 import pytest
 from hand_made import check_of
 
+from autograder.grading import judge
 from autograder.grading.exercises import Cell, Exercise, ProblemSet
-from autograder.grading.program import Program
-from autograder.inside.messages import Names
+from autograder.grading.program import NOT_HERE, Program
+from autograder.grading.sandbox import Sandbox
+from autograder.inside.messages import Names, Ran, Run
 from autograder.inside.names import defined, used
 
 ANSWER = "def f(x):\n    return torch.relu(x)"
+
+
+def problems_of(*lecture: str) -> ProblemSet:
+    exercise = Exercise("f", 1.0, lecture[0], ANSWER, 1, check_of("f", 1, {1: 1}).pack())
+    return ProblemSet("20_ours", (exercise,), tuple(map(Cell, lecture)))
+
+
+def read(problems: ProblemSet, *cells: Cell) -> Program:
+    program = Program(problems, [*cells, Cell('check("f")', "test_f")])
+    for number in program.unread:
+        text = program.steps[number].cell.text
+        program.learn(number, Names(sorted(defined(text)), sorted(used(text))))
+    return program
 
 
 def runs(setup: str, later: str, *theirs: str) -> bool:
@@ -18,13 +33,7 @@ def runs(setup: str, later: str, *theirs: str) -> bool:
 
     ``theirs``: the student's cells between the lecture's two.
     """
-    check = check_of("f", 1, {1: 1}).pack()
-    problems = ProblemSet("20_ours", (Exercise("f", 1.0, setup, ANSWER, 1, check),), (Cell(setup), Cell(later)))
-    cells = [Cell(setup), *map(Cell, theirs), Cell(later), Cell(ANSWER, "f"), Cell('check("f")', "test_f")]
-    program = Program(problems, cells)
-    for number in program.unread:
-        text = program.steps[number].cell.text
-        program.learn(number, Names(sorted(defined(text)), sorted(used(text))))
+    program = read(problems_of(setup, later), Cell(setup), *map(Cell, theirs), Cell(later), Cell(ANSWER, "f"))
     ran = [program.steps[number].cell.text for number in program.to_run()]
     assert ANSWER in ran
     return later in ran
@@ -65,3 +74,45 @@ def test_one_that_may_give_the_name_another_value_is_run(later: str) -> None:
 )
 def test_one_that_brings_the_module_back_is_run(setup: str, theirs: str) -> None:
     assert runs(setup, "import torch.fx", *filter(None, [theirs]))
+
+
+@pytest.mark.parametrize(
+    "asks",
+    ["os.path.isfile('a')", "os.path.isdir('a')", "Path('a').is_file()", "next(os.walk('a'), 0)",
+     "any(Path().iterdir())", "os.access('a', 4)", "shutil.which('a')", "which('a')", "os.system('a') == 0",
+     "os.popen('a').read()", "subprocess.Popen('a')", "os.path.exists('a')", "os.environ.get('A')", "glob('*')"],
+)  # fmt: skip
+def test_a_person_looks_at_a_wrong_answer_that_asks_the_machine_for_something(asks: str) -> None:
+    def reasons(lecture: str, answer: str) -> list[str]:
+        return list(read(problems_of("import os", lecture), Cell("import os"), Cell(answer, "f")).excuses(2, 0, ()))
+
+    answer = f"def f(x):\n    return 1 if {asks} else 2"
+    [why] = reasons("pass", answer)
+    assert "may depend on something that is missing here" in why
+    assert reasons(f"print({asks})", answer) == []  # the lecture asks for such things, too
+    assert reasons("pass", "def f(x):\n    return 2  # which system does random access, or a walk?") == []
+
+
+@pytest.mark.sandboxed
+@pytest.mark.parametrize(
+    "asks",
+    ["import urllib.request\nurllib.request.urlopen('https://example.com')",
+     "import socket\nsocket.create_connection(('192.0.2.1', 80), 1)",
+     "import socket\nsocket.getaddrinfo('example.com', 80)",
+     "import pwd\npwd.getpwuid(1234)", "import pwd\npwd.getpwnam('ada')",
+     "open('data.csv')", "import a_package_that_is_not_here",
+     "import torch\ntorch.zeros(1, device='cuda')",
+     "import torch\ntorch.zeros(2**50)"],
+)  # fmt: skip
+def test_errors_about_what_a_sandbox_lacks_are_for_a_person_to_look_at(asks: str, box: Sandbox) -> None:
+    with box.conversation() as talk:
+        ran = talk.ask(Run(asks))
+    assert isinstance(ran, Ran) and NOT_HERE.match(ran.error), ran
+
+
+@pytest.mark.sandboxed
+def test_a_result_that_cannot_be_sent_is_for_a_person_to_look_at(box: Sandbox) -> None:
+    cells = [Cell("import os"), Cell("def f(x):\n    return 10**100_000", "f"), Cell('check("f")', "test_f")]
+    [mark], notes = judge.grade(problems_of("import os"), cells, box)
+    assert mark.points == 0
+    assert notes == ["f: what it returned cannot be sent to the grader: a whole number with too many digits"]

@@ -183,6 +183,10 @@ def test_from_the_source_to_the_exports(course: Path) -> None:
     given = {(row["student"], row["exercise"]): row["points"] for row in rows}
     assert [given["ada", name] for name in ("why", "draw", "explore")] == ["2.5", "2", "1"]
     assert [given["blank", name] for name in ("why", "draw", "explore")] == ["0", "0", ""]
+    students = json.loads((folder.exports / f"{NAME}.json").read_text())["students"]
+    exported = {(one["student"], m["exercise"]): m["points"] for one in students for m in one["exercises"]}
+    assert [exported["ada", name] for name in ("why", "draw", "explore")] == [2.5, 2, 1]
+    assert [exported["blank", name] for name in ("why", "draw", "explore")] == [0, 0, None]
 
 
 def test_what_is_read_of_a_submission_without_questions_is_its_code(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from autograder import project
 from autograder.cli import app
 from autograder.grading import source
 from autograder.grading.marks import Mark, Result, State
+from autograder.grading.text import notes
 from autograder.records import report, results
 from autograder.records.folder import ClassFolder
 
@@ -123,7 +124,7 @@ def test_times_are_the_latest_and_a_line_cut_off_costs_only_itself(lecture: sour
 @pytest.mark.parametrize("nasty", NASTY)
 def test_everything_from_a_result_is_plain_text(lecture: source.Lecture, nasty: str) -> None:
     given = tuple(Mark(e.name, 0.0, e.points, nasty, nasty) for e in lecture.exercises)
-    found = {nasty: Result(nasty, lecture.name, State.NEEDS_REVIEW, "", given, (nasty, "\x1b\u202e\ud800"))}
+    found = {nasty: Result(nasty, lecture.name, State.NEEDS_REVIEW, "", given, notes([nasty, "\x1b\u202e\ud800"]))}
     page = harmless(report.page(lecture, found, times={nasty: 1.0}))
     assert page.text.count(nasty) >= 4 and "\\x1b\\u202e\\ud800" in page.text
 

@@ -1,5 +1,6 @@
 """Where a sandbox is refused: a place that submissions could read, and a root that may not make one."""
 
+import fcntl
 import os
 import re
 import shutil
@@ -22,6 +23,7 @@ from autograder.inside.limits import Limits
 from autograder.inside.messages import Call, Names, Ran, ReadNames, Run, Seen
 from autograder.records import grade
 from autograder.records.folder import ClassFolder
+from course_utils.testing import wire
 
 NAME = "01_tensors"
 
@@ -49,6 +51,35 @@ def test_a_link_into_a_readable_place_is_followed_and_refused(tmp_path: Path, mo
     (tmp_path / "class").symlink_to("/usr/share")
     with pytest.raises(sandbox.SandboxError, match="every submission can read"):
         sandbox.require_hidden(tmp_path / "class" / "mine")
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["results", "hidden", "decisions", "attempts", "exports", "reports", "submitted", "submitted/ada", "gradebook.db",
+     "submitted/ada/01_tensors", "attempts/ada/01_tensors", "autograded/ada", "feedback/ada", "class.json"],
+)  # fmt: skip
+def test_a_class_of_which_a_part_is_a_link_into_a_readable_place_is_refused(
+    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "python"))
+    course = ClassFolder(tmp_path / "class")
+    (course.root / part).parent.mkdir(parents=True)
+    (course.root / "feedback" / "bob").mkdir(parents=True, exist_ok=True)
+    (course.root / "feedback" / "bob" / "01_tensors").symlink_to("01_tensors")  # to itself
+    for place in course.places():
+        sandbox.require_hidden(place)
+    (course.root / part).symlink_to(tmp_path / "python" / "part", target_is_directory=True)
+    with pytest.raises(sandbox.SandboxError, match="every submission can read"):
+        grade.grade_class(course, "01_tensors", workers=1)
+
+
+def test_a_gradebook_in_a_readable_place_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "python"))
+    (tmp_path / "class").mkdir()
+    with pytest.raises(sandbox.SandboxError, match="every submission can read"):
+        grade.grade_class(
+            ClassFolder(tmp_path / "class"), NAME, workers=1, database=f"sqlite:///{tmp_path}/python/gradebook.db"
+        )
 
 
 @pytest.mark.parametrize("hidden", ["/tmp", "/dev/shm", "/proc"])
@@ -102,8 +133,8 @@ def test_a_submission_is_nobody_and_alone_in_its_network() -> None:
             here.connect(listener.getsockname())
         reach = f"import socket\nsocket.socket(socket.AF_UNIX).connect({listener.getsockname()!r})"
         assert talk.ask(Run(reach)) == Ran("ConnectionRefusedError: [Errno 111] Connection refused", "")
-        who = talk.ask(Run("import getpass, os\nprint(os.getuid() or 'root', getpass.getuser())"))
-        assert isinstance(who, Ran) and who.printed.split() == [str(os.getuid() or 65534), "nobody"]
+        who = talk.ask(Run("import getpass, os\nprint(os.getuid(), getpass.getuser())"))
+        assert isinstance(who, Ran) and who.printed.split() == ["65534", "nobody"]
 
 
 @pytest.mark.sandboxed
@@ -263,6 +294,18 @@ def test_what_cannot_be_compared_costs_its_exercise_alone_and_a_person_is_told(m
         marks, notes = judge.grade(problems, problems.answered(answers), box)
     assert [mark.exercise for mark in marks if mark.points < mark.worth] == ["tensor_bytes"]
     assert any("nobody thought of this" in note for note in notes)
+
+
+def test_nobody_makes_the_memory_of_arguments_shorter_or_longer() -> None:
+    shared = conversation.Shared()
+    try:
+        for size in (0, wire.LIMIT - 4096, wire.LIMIT + 4096):
+            with pytest.raises(PermissionError):
+                os.ftruncate(shared.descriptor, size)
+        with pytest.raises(PermissionError):  # what would keep the judge from writing
+            fcntl.fcntl(shared.descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+    finally:
+        os.close(shared.descriptor)
 
 
 def test_without_isolation_no_memfd_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 from autograder import cli, project, semester
 from autograder.grading import text, worker
 from autograder.grading.marks import Result, State
-from autograder.grading.worker import Outcome, Task
+from autograder.grading.worker import Done, Task
 from autograder.records import attempts, decisions, due, grade, roster
 
 pytestmark = [pytest.mark.sandboxed, pytest.mark.xdist_group("semester")]
@@ -53,12 +53,12 @@ class Stopped(Exception):
 
 
 @pytest.fixture(scope="module")
-def known() -> Iterator[dict[str, Outcome]]:
+def known() -> Iterator[dict[str, Done]]:
     """What was graded, by key: equal work under equal rules is graded once in this file."""
-    found: dict[str, Outcome] = {}
+    found: dict[str, Done] = {}
     real = worker.grade_one
 
-    def once(task: Task) -> Outcome:
+    def once(task: Task) -> Done:
         if task.key not in found:
             found[task.key] = real(task)
         return found[task.key]
@@ -70,7 +70,7 @@ def known() -> Iterator[dict[str, Outcome]]:
             yield found
 
 
-def held(root: Path, size: int, known: dict[str, Outcome], kill: bool = False) -> semester.Semester:
+def held(root: Path, size: int, known: dict[str, Done], kill: bool = False) -> semester.Semester:
     """A whole semester."""
     made = semester.make(root, size)
 
@@ -94,7 +94,7 @@ def held(root: Path, size: int, known: dict[str, Outcome], kill: bool = False) -
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory, known: dict[str, Outcome]) -> semester.Semester:
+def made(tmp_path_factory: pytest.TempPathFactory, known: dict[str, Done]) -> semester.Semester:
     return held(tmp_path_factory.mktemp("semester"), SIZE, known, kill=True)
 
 
@@ -213,7 +213,7 @@ def test_repeating_every_command_changes_nothing(made: semester.Semester) -> Non
     assert {name: exported(made, name) for name in NAMES} == before
 
 
-def test_the_same_semester_ends_the_same(tmp_path: Path, known: dict[str, Outcome]) -> None:
+def test_the_same_semester_ends_the_same(tmp_path: Path, known: dict[str, Done]) -> None:
     ends = []
     for each in ("a", "b"):
         made = held(tmp_path / each, 20, known)

@@ -1,5 +1,6 @@
 """What a worker makes of one task: time for all of it, and notes that a person can read."""
 
+import dataclasses
 import itertools
 import json
 import subprocess
@@ -13,7 +14,7 @@ from classroom import LECTURE
 from autograder.grading import judge, text, worker
 from autograder.grading.key import key
 from autograder.grading.text import NOTES_LIMIT
-from autograder.grading.worker import Graded, Task
+from autograder.grading.worker import Failed, Graded, Task
 from autograder.inside.limits import Limits
 
 LIMITS = Limits(seconds_in_all=0.2)
@@ -49,6 +50,17 @@ def test_a_judge_that_goes_on_for_ever_is_a_time_out_also_where_no_pool_could_ki
     assert "exceeded its total time limit" in found.notes[0]
     monkeypatch.setattr(judge, "grade", lambda *_: ([], []))
     assert isinstance(worker.grade_one(task()), Graded), "the next one is graded"
+
+
+def test_a_task_of_another_version_of_the_course_is_refused_and_one_of_the_same_is_graded_whatever_its_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(judge, "grade", lambda *_: ([], []))
+    assert isinstance(worker.grade_one(dataclasses.replace(task(), key="anything")), Graded)
+    refused = worker.grade_one(dataclasses.replace(task(), grader=b"another"))
+    assert isinstance(refused, Failed) and "another version of the course" in refused.reason
+    monkeypatch.setattr(worker, "grader", lambda: b"another")  # the same on the worker's side
+    assert isinstance(worker.grade_one(task()), Failed)
 
 
 @pytest.mark.slow

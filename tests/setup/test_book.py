@@ -21,10 +21,11 @@ import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup, Tag
-from playwright.sync_api import Browser, BrowserContext, BrowserType, Page, Response
+from playwright.sync_api import Browser, BrowserContext, BrowserType, Error, Page, Response
 
 from autograder import project
-from autograder.authoring import book, build, colab, execution
+from autograder.authoring import book, build, colab
+from autograder.authoring.kernel import execution
 from autograder.grading import source
 from course_utils.explorers.explorer import load
 
@@ -51,6 +52,23 @@ def pages(site: Path) -> dict[Path, BeautifulSoup]:
     # Below _static the theme leaves templates of its own.
     found = [path for path in site.rglob("*.html") if "_static" not in path.parts]
     return {path: BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser") for path in found}
+
+
+@pytest.fixture(scope="module")
+def chromium(chromium: tuple[BrowserType, dict[str, Any]]) -> tuple[BrowserType, dict[str, Any]]:
+    """Chromium without a network: everything that isn't on this machine goes to a proxy that nobody runs.
+
+    (A page that Playwright routes, the usual way to do this, keeps nothing in its cache.)
+    """
+    kind, how = chromium
+    return kind, {**how, "args": [*how["args"], "--proxy-server=127.0.0.1:9"]}
+
+
+def test_the_browser_has_no_network(browser: Browser) -> None:
+    page = browser.new_page()
+    with pytest.raises(Error, match="ERR_PROXY_CONNECTION_FAILED"):
+        page.goto("http://192.0.2.1/")  # in a range that is kept free for examples
+    page.close()
 
 
 def lecture_page(site: Path, name: str) -> Path:
@@ -291,18 +309,18 @@ def test_an_explorer_in_the_book_says_what_python_says_here(
     assert roots.count()
     for number in range(roots.count()):
         root = roots.nth(number)
-        described = json.loads(root.get_attribute("data-explorer") or "")
-        explorer = load(**described)
-        changed, seen = set(), 0
+        explorer, changed, seen, moved = explorers.shown(root), set(), 0, set()
         for what, asked, answer in explorers.moves(root, page):
             mine = explorer.frame(asked["state"], asked["moved"], asked["width"])
-            assert json.loads(json.dumps(mine)) == answer, f"{described['name']}, {what}"
+            assert json.loads(json.dumps(mine)) == answer, f"{explorer.name}, {what}"
             shown = root.evaluate(explorers.SHOWN)
             if not answer["problem"]:
-                assert shown == "", f"{described['name']}, {what}: {shown}"
+                assert shown == "", f"{explorer.name}, {what}: {shown}"
                 changed.add(answer["svg"])
                 seen += "as before" not in what
-        assert len(changed) > seen / 3, f"{described['name']}: {seen} moves, {len(changed)} drawings"
+                moved.add(asked["moved"])
+        assert len(changed) > seen / 3, f"{explorer.name}: {seen} moves, {len(changed)} drawings"
+        assert explorers.reached(explorer).keys() <= moved
     assert problems == []
     page.close()
 
@@ -384,13 +402,16 @@ def test_without_a_script_or_a_server_an_explorer_is_a_picture_that_says_so(
     how: str, site: Path, address: str, browser: Browser
 ) -> None:
     page = browser.new_page(java_script_enabled=how == "from a file")
-    path = lecture_page(site, EXPLORED[0])
-    page.goto(path.as_uri() if how == "from a file" else f"{address}/{path.relative_to(site).as_posix()}")
-    explorer = page.locator("figure.course-explorer").first
-    assert explorer.locator(".course-wide svg").is_visible() and not explorer.locator(".course-narrow svg").is_visible()
-    assert explorer.locator(".course-finding").inner_text()
-    assert "need JavaScript and work only on a page from a web server" in explorer.inner_text()
-    assert not explorer.locator("input, select").count()
+    for path in [site / "planner.html", *(lecture_page(site, name) for name in EXPLORED)]:
+        page.goto(path.as_uri() if how == "from a file" else f"{address}/{path.relative_to(site).as_posix()}")
+        found = page.locator("figure.course-explorer").all()
+        assert found, path.name
+        for explorer in found:
+            assert explorer.locator(".course-wide svg").is_visible(), path.name
+            assert not explorer.locator(".course-narrow svg").is_visible(), path.name
+            assert explorer.locator(".course-title").inner_text() and explorer.locator(".course-finding").inner_text()
+            assert "need JavaScript and work only on a page from a web server" in explorer.inner_text(), path.name
+            assert not explorer.locator("input, select").count(), path.name
     page.close()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -25,6 +27,7 @@ FLOORS = {
 }
 
 
+LEFT_OUT = {"autograder", "project", "demo", "semester"}  # single modules, not in the picture of the packages
 RULE = [
     "  → import from the same room or a lower floor; what two rooms need belongs below both (docs/design.md):",
     *(f"    {floor}  {name}" for name, floor in sorted(FLOORS.items(), key=lambda item: -item[1])),
@@ -78,6 +81,23 @@ def test_every_room_has_modules_and_uses_the_room_below() -> None:
         ("autograder.authoring", "autograder.grading"),
         ("autograder.cli", "autograder.records"),
     }
+
+
+def test_the_picture_in_the_docs_shows_the_imports_between_the_packages() -> None:
+    text = (project.ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    (picture,) = re.findall(r"^```mermaid\n(.+?)^```", text, re.DOTALL | re.MULTILINE)
+    drawn: dict[str, set[str]] = {}
+    for start, end in re.findall(r"^ *(\w+) --> (\w+)$", picture, re.MULTILINE):
+        drawn.setdefault(start, set()).add(end)
+    packages = {name.removeprefix("autograder."): name for name in FLOORS}
+    graph = imports(project.ROOT)
+    shown = {*drawn, *itertools.chain(*drawn.values())}
+    assert shown == {room(module).removeprefix("autograder.") for module in graph} - LEFT_OUT
+    used = {(room(module), room(target)) for module, targets in graph.items() for target in targets}
+    assert all((packages[start], packages[end]) in used for start in drawn for end in drawn[start])
+    along = {start: reached([start], {name: drawn.get(name, set()) for name in shown}) for start in shown}
+    for start, end in itertools.permutations(shown, 2):
+        assert (packages[start], packages[end]) not in used or end in along[start], f"{start} imports {end}"
 
 
 SOUND = {

@@ -52,6 +52,36 @@ print(json.dumps({"files": files, "widgets": google.colab.output._widgets._insta
 """
 
 
+# Runs the cells of each lecture in a fork of one process that has imported PyTorch, as Python but without a kernel, and
+# prints what each cell showed and the error that it raised.
+EACH = """\
+import json, os, sys
+import torch
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
+lectures, results = json.load(open(sys.argv[1])), sys.argv[2]
+for name, cells in lectures.items():
+    if os.fork():
+        _, status = os.wait()
+        assert status == 0, name
+        continue
+    os.makedirs(name)
+    os.chdir(name)
+    shell, found = InteractiveShell.instance(), []
+    for cell in cells:
+        with capture_output() as shown:
+            ran = shell.run_cell(cell, store_history=True)
+        error = ran.error_before_exec or ran.error_in_exec
+        returned = shell.display_formatter.format(ran.result)[0]
+        found.append([shown.stdout + returned.get("text/html", ""), error and repr(error)])
+    with open(f"{results}/{name}.json", "w") as file:
+        json.dump(found, file)
+    sys.stdout.flush()
+    os._exit(0)
+"""
+
+
 class Colab:
     """Kernels of a Python with this environment's packages, but without the course, jaxtyping and an index.
 
@@ -74,7 +104,7 @@ class Colab:
         kernel.mkdir(parents=True)
         self.wheels = folder / "wheels"
         self.wheels.mkdir()
-        spec: dict[str, Any] = {
+        self.spec: dict[str, Any] = {
             "argv": [f"{self.venv}/bin/python", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
             "display_name": "Colab",
             "language": "python",
@@ -86,7 +116,7 @@ class Colab:
                 "PIP_NO_CACHE_DIR": "1",
             },
         }
-        (kernel / "kernel.json").write_text(json.dumps(spec))
+        (kernel / "kernel.json").write_text(json.dumps(self.spec))
         monkeypatch.setenv("JUPYTER_PATH", str(folder / "jupyter"))
         self.content = folder / "content"  # where Colab's notebooks run; the notebook itself isn't there
         self.content.mkdir()
@@ -114,6 +144,16 @@ class Colab:
             shutdown_kernel="immediate",
         ).execute()
         return [cell.outputs for cell in notebook.cells]
+
+    def run_each(self, lectures: dict[str, list[str]]) -> dict[str, list[tuple[str, str | None]]]:
+        """Run each lecture's cells in a process of its own; what each cell showed, and its error if it raised one."""
+        (asked := self.content / "lectures.json").write_text(json.dumps(lectures))
+        (results := self.content / "results").mkdir()
+        command = [f"{self.venv}/bin/python", "-c", EACH, str(asked), str(results)]
+        environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | self.spec["env"]
+        ran = subprocess.run(command, cwd=self.content, env=environ, capture_output=True, text=True, timeout=500)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        return {name: json.loads((results / f"{name}.json").read_bytes()) for name in lectures}
 
     def set_up(self) -> list[Any]:
         """Run the cell that fetches the course alone; return its outputs."""
@@ -193,6 +233,32 @@ def test_on_colab_an_exercise_gives_its_rubric_and_the_torch_that_was_there_stay
     assert found["widgets"], "explorers stay pictures: Colab was not asked for its manager of other people's widgets"
     [packages] = machine.venv.glob("lib/python*/site-packages")
     assert {path.name.split("-")[0] for path in packages.iterdir()} == {"jaxtyping"}
+
+
+def test_on_colab_each_lecture_runs_as_far_as_its_first_exercise(machine: Colab, tmp_path: Path) -> None:
+    machine.pack_jaxtyping()
+    archive = tmp_path / "course.zip"  # as GitHub packs the repository
+    with zipfile.ZipFile(archive, "w") as packed:
+        for path in (path for folder in ("course_utils", "notebooks") for path in (ROOT / folder).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                packed.write(path, Path("course-0123", path.relative_to(ROOT)))
+    lectures = [source.read(path) for path in source.lectures(ROOT / "solutions")]
+    cells = {}
+    for lecture in lectures:
+        notebook = nbformat.read(notebook_path(ROOT / "notebooks", lecture.name), as_version=4)
+        [setup] = [cell for cell in colab.first_cells(lecture.name, archive.as_uri()) if cell.cell_type == "code"]
+        code = [setup.source, *(cell.source for cell in notebook.cells if cell.cell_type == "code")]
+        first = lecture.exercises[0]
+        check = f'check("{first.name}")'
+        cells[lecture.name] = [*code[: code.index(check) + 1], first.solution, check]
+    for lecture, outputs in zip(lectures, machine.run_each(cells).values(), strict=True):
+        first = lecture.exercises[0]
+        assert (machine.content / lecture.name / "course-0123" / "course_utils").is_dir()
+        errors = [error for _, error in outputs if error]
+        assert not errors, (lecture.name, errors)
+        stub, _, right = [shown for shown, _ in outputs[-3:]]
+        assert f"{first.name}: 0 of {first.points:g} point" in stub and "○" in stub and "✓" not in stub, stub
+        assert f"{first.name}: {first.points:g} of {first.points:g} point" in right and "✗" not in right, right
 
 
 def test_on_colab_no_answer_is_fetched(machine: Colab) -> None:

@@ -60,7 +60,7 @@ def test_bars_and_title_are_the_planners_bytes_at_every_setting() -> None:
     assert sides == {True, False} and len(largest) > 2
 
 
-def test_the_questions_of_lectures_08_and_12() -> None:
+def test_the_explorer_answers_what_lectures_08_and_12_ask() -> None:
     """Which control makes it fit, where activations come from with recomputation, and the longest context that fits."""
     first = EXPLORER.frame()
     assert first["title"] == "96.9 GB too much on each of 8 H100 SXM cards"

@@ -43,7 +43,7 @@ def test_sgd_converges_below_two_over_the_curvature_and_not_above() -> None:
         assert valley.loss(below, ratio, 20) < start < valley.loss(above, ratio, 20)
 
 
-def test_titles() -> None:
+def test_the_title_says_when_the_walk_arrives_or_how_large_the_loss_is_after_it_diverges() -> None:
     explorer = valley.explore()
     title = explorer.frame({"rate": "0.2"})["title"]
     assert title.startswith("SGD at a rate of 0.2 diverges: after ") and title.endswith(" steps the loss is 5.80e24")

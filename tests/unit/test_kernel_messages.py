@@ -16,7 +16,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from autograder import project
-from autograder.authoring.execution import run_cells
+from autograder.authoring.kernel.execution import run_cells
 from autograder.grading import source
 from course_utils.notebook import steps
 

@@ -42,7 +42,7 @@ def test_a_forward_pass_takes_the_flops_that_torch_counts(shape: napkin.Transfor
     assert napkin.forward_flops(shape, 24) * 3 == sum(napkin.training_flops(shape, 24).values())
 
 
-def test_llama_3_8b_on_an_h100() -> None:
+def test_decoding_and_prefill_of_llama_3_8b_on_an_h100_take_what_the_formulas_give_by_hand() -> None:
     """Weights and 2,048 tokens of cache over bandwidth, 4.87 ms; 2 · parameters · 2,048 at half the peak, 66.5 ms."""
     assert napkin.decode_seconds(EIGHT, H100, 2_048) == pytest.approx(4.87e-3, abs=5e-6)
     assert napkin.prefill_rule(EIGHT, H100, 2_048, mfu=0.5) == pytest.approx(66.5e-3, abs=5e-5)

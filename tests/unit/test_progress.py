@@ -12,7 +12,7 @@ import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from autograder.authoring.execution import run_cells
+from autograder.authoring.kernel.execution import run_cells
 from course_utils import progress
 from course_utils.notebook import find_notebook, read_exercises
 from course_utils.progress import FILE_VARIABLE, load, show_progress

@@ -136,7 +136,7 @@ def test_hidden_cases_are_those_of_the_class_above_the_working_directory(
     assert run(notebook(RIGHT), line).points == 2
 
 
-def made(values: list[int], mistakes: list[dict[int, int]], sentences: tuple[str, ...]) -> Check:
+def made(values: list[Any], mistakes: list[dict[int, int]], sentences: tuple[str, ...]) -> Check:
     def outcome(value: int) -> dict[str, Any]:
         return {"value": value, "mutated": []}
 
@@ -160,11 +160,36 @@ def test_a_mistake_is_named_over_all_cases_and_not_from_the_first() -> None:
     assert told(made([1, 2, 3], [{0: 9}, {0: 8}, {}], ("first",)), [9, 2, 5]) is None
 
 
-def test_values_that_differ_never_look_alike() -> None:
-    check = made([1], [{}], ())
-    for got in (1 + 2**-40, 1.0000000001, True, "1"):
-        failure = score(check, {0: [({"value": got, "mutated": []}, "f()")]}).failure
-        assert failure is not None and failure.got != failure.expected
+LONG = [*range(20)]
+WAVES = torch.arange(9) * (1 + 1j)
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "shown"),
+    [
+        (1 + 2**-40, 1, "1.0000000000009095"),
+        (1.0000000001, 1, "1.0000000001"),
+        (True, 1, "True"),
+        ("1", 1, "'1'"),
+        (LONG[:19], LONG, "19 items"),
+        ([LONG[:19]], [LONG], "19 items"),
+        ({n: n for n in LONG[:19]}, {n: n for n in LONG}, "without 19"),
+        ({n: n for n in LONG}, {n: n for n in LONG[:19]}, "with 19"),
+        ({n: n for n in LONG} | {19: 0}, {n: n for n in LONG}, "0"),
+        ({*LONG, -1}, {*LONG}, "with -1"),
+        ("a" * 300, "a" * 299 + "b", "300 characters; from character 300: 'a'"),
+        ("a" * 299, "a" * 300, "299 characters; from character 300: ''"),
+        (b"a" * 300, b"a" * 299 + b"b", "300 characters; from character 300: b'a'"),
+        (["a" * 300, 1], ["a" * 299 + "b", 1], "item 1: 300 characters; from character 300: 'a'"),
+        ([{1: LONG[:9]}], [{1: LONG[:10]}], "9 items"),
+        (WAVES.conj().resolve_conj(), WAVES, "(1-1j)"),
+        (WAVES[:3].conj().resolve_conj(), WAVES[:3], "[-0j, (1-1j), (2-2j)]"),
+    ],
+)
+def test_values_that_differ_never_look_alike(got: Any, want: Any, shown: str) -> None:
+    failure = score(made([want], [{}], ()), {0: [({"value": got, "mutated": []}, "f()")]}).failure
+    assert failure is not None and failure.got != failure.expected
+    assert shown in failure.got and shown not in failure.expected
 
 
 def test_a_check_survives_packing_and_damage_is_an_error() -> None:

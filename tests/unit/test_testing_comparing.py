@@ -25,7 +25,7 @@ ONES = torch.ones(3)
         (torch.tensor([1.0, -1.0]).to(torch.float8_e4m3fn),) * 2, (torch.ones(2, dtype=torch.complex64),) * 2,
     ],
 )  # fmt: skip
-def test_equal_up_to_rounding(got: Any, want: Any) -> None:
+def test_values_that_differ_only_by_rounding_count_as_equal(got: Any, want: Any) -> None:
     assert compare(got, want) is None
 
 
@@ -45,7 +45,7 @@ def test_equal_up_to_rounding(got: Any, want: Any) -> None:
         (torch.tensor([1.0]).to(torch.float8_e4m3fn), torch.tensor([1.125]).to(torch.float8_e4m3fn)),
     ],
 )  # fmt: skip
-def test_different(got: Any, want: Any) -> None:
+def test_values_that_differ_by_more_than_rounding_are_told_apart(got: Any, want: Any) -> None:
     assert compare(got, want) is not None
 
 

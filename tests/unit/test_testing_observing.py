@@ -43,6 +43,12 @@ def test_keyword_arguments_are_named() -> None:
     assert "x=" in seen.call
 
 
+def test_numbers_in_a_call_have_all_the_digits_that_matter() -> None:
+    assert observe(lambda x, y: x, 65519.98, torch.tensor([1 / 3])).call.endswith(
+        "(65519.98, float32[1] = [0.33333334])"
+    )
+
+
 def test_an_appended_item_a_tiny_change_and_a_resize_are_mutations() -> None:
     def append(items: list[int]) -> None:
         items.append(1)

@@ -1,11 +1,12 @@
 """The encoding between the student's process and the judge: what is sent arrives, and damage is an error, no more."""
 
-import contextlib
+import json
 import math
 import os
 import random
-import resource
-import time
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -250,16 +251,69 @@ COSTLY = {
 }
 
 
+# Reads each file in a process of its own. What is known of a process's memory is the peak of its whole life, so one
+# that has read something else before would hide what this takes; a fork has no past.
+MEASURES = """
+import contextlib, json, os, resource, sys, time
+from pathlib import Path
+from course_utils.testing import wire
+
+
+def reads_often(message):
+    return message * 64
+
+
+read = {"unpack": wire.unpack, "reads_often": reads_often}[sys.argv[1]]
+for name in sys.argv[2:]:
+    if os.fork() == 0:
+        message = Path(name).read_bytes()
+        before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+        with contextlib.suppress(wire.WireError):
+            read(message)
+        took, peak = time.process_time() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        print(json.dumps([took, peak - before]), flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
+def measured(read: str, *paths: Path) -> list[tuple[float, float]]:
+    """Seconds of the processor and KiB that reading each of these files takes."""
+    ran = subprocess.run(
+        [sys.executable, "-c", MEASURES, read, *paths], stdout=subprocess.PIPE, text=True, check=True, timeout=600
+    )
+    return [tuple(json.loads(line)) for line in ran.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def costs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[float, float]]:
+    paths = []
+    for number, costly in enumerate(COSTLY.values()):
+        paths.append(tmp_path_factory.mktemp("costly") / str(number))
+        paths[-1].write_bytes(costly)
+    found = measured("unpack", *paths)
+    for path in paths:
+        path.unlink()
+    return dict(zip(COSTLY, found, strict=True))
+
+
 @pytest.mark.parametrize("name", COSTLY)
-def test_reading_a_message_costs_time_and_memory_in_proportion_to_its_bytes(name: str) -> None:
-    """Refused or not. A second of the processor for 16 MiB is what plain numbers take. These have up to thirty, since a
-    large process collects its garbage in between, and no gigabytes; what grew with a square would take hours."""
-    costly = COSTLY[name]
-    before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
-    with contextlib.suppress(wire.WireError):
-        wire.unpack(costly)
-    assert time.process_time() - began < 0.5 + 30 * len(costly) / 2**24
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**10 * 100 + 60 * len(costly) / 2**10  # KiB
+def test_reading_a_message_costs_time_and_memory_in_proportion_to_its_bytes(
+    name: str, costs: dict[str, tuple[float, float]]
+) -> None:
+    """Refused or not. A second of the processor for 16 MiB is what plain numbers take. These have up to thirty, and no
+    gigabytes; what grew with a square would take hours."""
+    seconds, kibibytes = costs[name]
+    assert seconds < 0.5 + 30 * len(COSTLY[name]) / 2**24
+    assert kibibytes < 2**10 * 100 + 60 * len(COSTLY[name]) / 2**10
+
+
+def test_memory_that_reading_takes_is_seen_whatever_was_read_before(tmp_path: Path) -> None:
+    large, small = tmp_path / "large", tmp_path / "small"
+    large.write_bytes(bytes(2**23))
+    small.write_bytes(bytes(2**21))
+    [(_, before), (_, after)] = measured("reads_often", large, small)
+    assert before > 500 * 2**10 and 120 * 2**10 < after < 200 * 2**10
 
 
 LONG = b"\\ud83d\\ude42" + b"x" * 4_000_000  # one letter of four bytes, so all take four

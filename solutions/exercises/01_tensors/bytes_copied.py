@@ -32,7 +32,7 @@ SAME_SIZE = [
 
 
 def moved(student, shape, here, device, dtype, old_dtype=None):
-    """The bytes of moving zeros from here to device, and what was copied to find out; neither need exist here."""
+    """The bytes of moving zeros from here to device, and what was allocated to find out; neither need exist here."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -54,7 +54,7 @@ def moved(student, shape, here, device, dtype, old_dtype=None):
 
     with Watch():
         size = student.bytes_copied(x, device, dtype)
-    return {"bytes": size, "x was copied": any(copies)}
+    return {"bytes": size, "memory of that size was filled": any(copies)}
 
 
 def dtype_of(dtype):
@@ -120,7 +120,7 @@ exercise.requirement(
     hint="The copy has as many elements as x, but each of them takes the bytes of the new dtype.",
 )
 exercise.requirement(
-    "another device, even one that isn't in this machine: all elements, worked out without copying anything",
+    "another device, even one that isn't in this machine: all elements, worked out without filling that memory",
     points=0.5,
     probe=moved,
     visible=[

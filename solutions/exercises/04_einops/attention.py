@@ -137,7 +137,7 @@ masked = "may_look = torch.ones(t, s, dtype=torch.bool, device=q.device).tril(di
 root = "math.sqrt(q.shape[-1])"
 top_left = "The queries are at the last positions: query i is at position i + s - t, so the newest one sees all keys."
 leaks = "Your code shows each query the future and hides the past."
-finite = "A finite number doesn't reliably hide a key: a real score can be even smaller, and the query would see the future."
+finite = "A number such as -1e9 doesn't reliably hide a key: a real score can be even smaller, and the query would see the future."
 other_length = "Your code takes the square root of the wrong size: e is the number of elements in one query vector."
 another_dtype = "The result must have the dtype of q, but one of your steps changes the dtype."
 no_way_back = "Gradients can't flow back: detach and no_grad stop them."

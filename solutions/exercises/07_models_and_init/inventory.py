@@ -139,6 +139,8 @@ exercise.requirement(
             "model = nn.Module()\nmodel.a = nn.Parameter(torch.zeros(5, dtype=torch.complex64))\n"
             "model.b = nn.Parameter(torch.zeros(3, dtype=torch.bfloat16))"),
         "buffers alone": case('model = nn.Module()\nmodel.register_buffer("mask", torch.zeros(3, 3))'),
+        "a buffer with a gradient": case(
+            'model = nn.Linear(2, 2)\nmodel.register_buffer("scale", torch.ones(3, requires_grad=True))'),
         "a plain tensor": case("model = nn.Linear(2, 2)\nmodel.table = torch.zeros(5, requires_grad=True)"),
         "layers in a plain list": case("model = nn.Linear(2, 2)\nmodel.layers = [nn.Linear(3, 3)]"),
         "lists and dicts of parameters": case(
@@ -214,6 +216,11 @@ exercise.requirement(
             'model = nn.Module()\nmodel.register_buffer("a", torch.zeros(6))\nmodel.register_buffer("b", model.a[:2])'),
         "twice the same memory": case(
             "flat = torch.zeros(4)\nmodel = nn.Module()\nmodel.a, model.b = nn.Parameter(flat), nn.Parameter(flat.view(2, 2))"),
+        "twice the same memory in the same shape": case(
+            "model = nn.Sequential(nn.Linear(3, 2, bias=False), nn.Linear(3, 2, bias=False))\n"
+            "model[1].weight = nn.Parameter(model[0].weight.detach())"),
+        "twice the same memory, as buffers": case(
+            'model = nn.Module()\nmodel.register_buffer("a", torch.zeros(6))\nmodel.register_buffer("b", model.a.view(6))'),
         "equal values are two parameters": case(
             "model = nn.Module()\nmodel.a, model.b = nn.Parameter(torch.zeros(4)), nn.Parameter(torch.zeros(4))"),
     },
@@ -501,3 +508,33 @@ def inventory(model, parts):
             sum(t.numel() * t.element_size() for t in ps + bs),
         ]
     return result
+
+# %% wrong: the same memory in the same shape counts once (from the statement)
+# unseen: tensors of the same shape that share memory are rare; the visible cases show tied tensors
+def inventory(model, parts):
+    def identity(tensor):
+        return id(tensor) if tensor.is_meta else (tensor.data_ptr(), tensor.shape, tensor.dtype)
+
+    rows = {part: [0, 0, 0] for part in [*parts, "rest"]}
+    seen = set()
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        if identity(tensor) in seen:
+            continue
+        seen.add(identity(tensor))
+        part = next((p for p, listed in parts.items() if set(listed) & set(name.split("."))), "rest")
+        if isinstance(tensor, nn.Parameter):
+            rows[part][not tensor.requires_grad] += tensor.numel()
+        rows[part][2] += tensor.nbytes
+    return {part: tuple(row) for part, row in rows.items()}
+
+# %% wrong: a buffer that requires a gradient counts as trainable (from the statement)
+# unseen: buffers with gradients are rare; the visible cases have a buffer without one
+def inventory(model, parts):
+    parameters = {name for name, _ in model.named_parameters()}
+    rows = {part: [0, 0, 0] for part in [*parts, "rest"]}
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        part = next((p for p, listed in parts.items() if set(listed) & set(name.split("."))), "rest")
+        if tensor.requires_grad or name in parameters:
+            rows[part][not tensor.requires_grad] += tensor.numel()
+        rows[part][2] += tensor.nbytes
+    return {part: tuple(row) for part, row in rows.items()}

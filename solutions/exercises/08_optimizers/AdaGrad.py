@@ -40,6 +40,26 @@ def steps(student, values, gradients, groups, interrupted=0, later=None):
     return after
 
 
+def on_its_device(student):
+    """Whether the state is on the device of its parameter: on meta, which like a GPU has its own tensors.
+
+    An answer that needs numbers stops there. It runs again with p on the CPU, while new tensors are made on meta.
+    """
+    import contextlib
+
+    import torch
+
+    for place, default in (("meta", "cpu"), ("cpu", "meta")):
+        p = torch.nn.Parameter(torch.ones(2, device=place))
+        p.grad = torch.ones(2, device=place)
+        optimizer = student.AdaGrad([p], lr=0.5)
+        with contextlib.suppress(Exception), torch.device(default):
+            optimizer.step()
+            kept = [each for each in optimizer.state.get(p, {}).values() if torch.is_tensor(each)]
+            return all(each.device == p.device for each in kept)
+    return False
+
+
 def look(student, value, gradients):
     """What an optimizer has kept after some steps, and what has become of the gradient and of the parameter."""
     import torch
@@ -68,6 +88,7 @@ def look(student, value, gradients):
     others = [v for k, v in optimizer.state.items() if k is not p and k is not idle]
     return {
         'self.state[p]["sum"]': kept.get("sum"),
+        "the state is on the device of p": on_its_device(student),
         "tensors kept for p": tensors_in(kept),
         "tensors kept for a parameter that never had a gradient": tensors_in(optimizer.state.get(idle, {})),
         "tensors kept elsewhere": tensors_in(elsewhere) + tensors_in(groups) + tensors_in(others),
@@ -80,8 +101,8 @@ def look(student, value, gradients):
     }
 
 
-KEPT = ('self.state[p]["sum"]', "tensors kept for p", "tensors kept for a parameter that never had a gradient",
-        "tensors kept elsewhere")  # fmt: skip
+KEPT = ('self.state[p]["sum"]', "the state is on the device of p", "tensors kept for p",
+        "tensors kept for a parameter that never had a gradient", "tensors kept elsewhere")  # fmt: skip
 LEFT = ("gradients", "p.grad is still the same tensor", "the gradients are unchanged, to the last bit",
         "p is still in the same memory", "p requires a gradient")  # fmt: skip
 
@@ -193,7 +214,7 @@ exercise.requirement(
 squares = [torch.tensor([3.0, 1.0]), torch.tensor([-3.0, 2.0])]
 says = "two steps of AdaGrad([p, idle], lr=0.5), where p has the gradients (3, 1) and (-3, 2), and idle never has one"
 exercise.requirement(
-    'self.state[p]["sum"] is the sum of the squared gradients, in the shape and dtype of p; no other tensor is kept',
+    'self.state[p]["sum"] is the sum of the squared gradients, in the shape, dtype and device of p; no other tensor is kept',
     points=0.5,
     probe=look,
     rules=dict.fromkeys(LEFT, "ignored"),
@@ -208,7 +229,7 @@ exercise.requirement(
         "a scalar": given(torch.tensor(1.0), [torch.tensor(2.0)]),
     },
     domain=looks(),
-    hint="self.state[p] contains a single tensor, 'sum'. Which shape and dtype should it have?",
+    hint="self.state[p] contains a single tensor, 'sum'. Which shape, dtype and device should it have?",
 )  # fmt: skip
 exercise.requirement(
     "the parameter changes in place, and its gradient is unchanged",
@@ -239,7 +260,7 @@ exercise.mistake("You used eps as a lower limit for the "
                  "root; it should be added to the root.", f'{root} → state["sum"].sqrt().clamp(min=group["eps"])')
 exercise.mistake("The gradient points uphill: subtract the step.", "p -= → p +=")
 exercise.mistake("This step's squared gradient counts, too: update the sum before you divide.",
-                 f"{add} → pass", f'p -= group["lr"] * p.grad / {root} → p -= group["lr"] * p.grad / {root}; {add}')  # fmt: skip
+                 f'{add} → before = state["sum"].clone(); {add}', 'state["sum"].sqrt() → before.sqrt()')  # fmt: skip
 exercise.mistake("Your step is plain SGD: the division is missing.", f" / {root} → ")
 exercise.mistake("The learning rate is missing.", 'p -= group["lr"] * → p -=')
 exercise.mistake("Read lr from the group in every step: it may change.", 'p -= group["lr"] → p -= self.defaults["lr"]')
@@ -258,7 +279,9 @@ exercise.mistake("Store the sum itself, not its root.",
 exercise.mistake("One stored tensor per parameter is enough: recompute everything else in each step.",
                  f'{add} → {add}; state["root"] = state["sum"].sqrt()')  # fmt: skip
 exercise.mistake("Don't store a copy of the gradient: the sum is the only tensor to keep.", f'{add} → {add}; self.last = p.grad.clone()')
-exercise.mistake("The sum should have the dtype of p.", "torch.zeros_like(p) → torch.zeros(p.shape)")
+exercise.mistake("The sum should have the dtype of p.", "torch.zeros_like(p) → torch.zeros_like(p, dtype=torch.float32)")
+exercise.mistake("The sum should be on the device of p: a new tensor is on the CPU unless you say otherwise.",
+                 "torch.zeros_like(p) → torch.zeros(p.shape, dtype=p.dtype)")  # fmt: skip
 exercise.mistake("Don't create state for a parameter that has never had a gradient.",
                  'if p.grad is None: → self.state[p].setdefault("sum", torch.zeros_like(p))\n                if p.grad is None:')  # fmt: skip
 exercise.mistake("Don't change p.grad: your code squares it in place.", f"{add} → g = p.grad.clone(); state[\"sum\"] += p.grad.pow_(2)",

@@ -39,6 +39,26 @@ def steps(student, values, gradients, groups, interrupted=0, later=None):
     return after
 
 
+def on_its_device(student):
+    """Whether the state is on the device of its parameter: on meta, which like a GPU has its own tensors.
+
+    An answer that needs numbers stops there. It runs again with p on the CPU, while new tensors are made on meta.
+    """
+    import contextlib
+
+    import torch
+
+    for place, default in (("meta", "cpu"), ("cpu", "meta")):
+        p = torch.nn.Parameter(torch.ones(2, device=place))
+        p.grad = torch.ones(2, device=place)
+        optimizer = student.AdamW([p], lr=0.5)
+        with contextlib.suppress(Exception), torch.device(default):
+            optimizer.step()
+            kept = [each for each in optimizer.state.get(p, {}).values() if torch.is_tensor(each)]
+            return all(each.device == p.device for each in kept)
+    return False
+
+
 def look(student, value, gradients, settings):
     """What an optimizer has kept after some steps, and what has become of the gradient and of the parameter."""
     import torch
@@ -71,6 +91,7 @@ def look(student, value, gradients, settings):
         "step": step if type(step) in (int, float) or torch.is_tensor(step) else None,
         "exp_avg": state.get("exp_avg"),
         "exp_avg_sq": state.get("exp_avg_sq"),
+        "the state is on the device of p": on_its_device(student),
         "names kept for p": sorted(map(str, state)),
         "tensors kept for p": tensors_in(state),
         "tensors kept for a parameter that never had a gradient": tensors_in(optimizer.state.get(idle, {})),
@@ -84,8 +105,8 @@ def look(student, value, gradients, settings):
     }  # fmt: skip
 
 
-KEPT = ("the type of step", "step", "exp_avg", "exp_avg_sq", "names kept for p", "tensors kept for p",
-        "tensors kept for a parameter that never had a gradient", "tensors kept elsewhere")  # fmt: skip
+KEPT = ("the type of step", "step", "exp_avg", "exp_avg_sq", "the state is on the device of p", "names kept for p",
+        "tensors kept for p", "tensors kept for a parameter that never had a gradient", "tensors kept elsewhere")  # fmt: skip
 LEFT = ("gradients", "p.grad is still the same tensor", "the gradients are unchanged, to the last bit",
         "p is still in the same memory", "p requires a gradient")  # fmt: skip
 
@@ -239,7 +260,7 @@ exercise.requirement(
 moments = [torch.tensor([4.0, -1.0]), torch.tensor([2.0, 1.0])]
 says = "two steps of AdamW([p, idle], betas=(0.5, 0.75)), where idle never has a gradient"
 exercise.requirement(
-    'self.state[p] contains "step" (an int), the uncorrected moments "exp_avg" and "exp_avg_sq", and nothing else',
+    'self.state[p] contains "step" (an int), the uncorrected moments "exp_avg" and "exp_avg_sq", on the device of p, and nothing else',
     points=0.5,
     probe=look,
     rules=dict.fromkeys(LEFT, "ignored"),
@@ -316,6 +337,9 @@ exercise.mistake("Store the step count as a plain int: a tensor costs bytes.", '
                  't = state["exp_avg"], state["exp_avg_sq"], state["step"] → t = state["exp_avg"], state["exp_avg_sq"], state["step"].item()')  # fmt: skip
 exercise.mistake("Two stored tensors per parameter are enough: recompute everything else in each step.",
                  'root = (v → root = state["corrected"] = (v')  # fmt: skip
+exercise.mistake("The moments should be on the device of p: a new tensor is on the CPU unless you say otherwise.",
+                 'state["exp_avg"] = torch.zeros_like(p) → state["exp_avg"] = torch.zeros(p.shape, dtype=p.dtype)',
+                 'state["exp_avg_sq"] = torch.zeros_like(p) → state["exp_avg_sq"] = torch.zeros(p.shape, dtype=p.dtype)')  # fmt: skip
 exercise.mistake("Don't copy settings into self.state[p]: they belong to the group.",
                  'state["step"] += 1 → state["step"] += 1; state["lr"] = group["lr"]')  # fmt: skip
 exercise.mistake("Three entries per parameter are enough: don't add a list that grows with every step.",

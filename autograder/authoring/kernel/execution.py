@@ -35,7 +35,7 @@ from autograder.project import BUILD, ROOT, notebook_path
 from course_utils.files import replacing
 from course_utils.progress import FILE_VARIABLE
 
-from . import build
+from .. import build
 
 KEPT = BUILD / "executed"
 _VERSIONS = 2  # versions of a lecture to keep, such as the usual one and one with `COURSE_PRESET=small`
@@ -43,8 +43,8 @@ DISTURBED = 0.1  # if other programs use more than this share of processor time,
 _SOCKET_PATH = 80  # characters, which leave room for a socket's name: macOS allows 104, Linux 108
 _SECONDS = 900  # for one cell: at full size, the capstone trains for minutes
 _READ = ("COURSE_PRESET", "COURSE_DEVICE", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-# The code that lectures import, and the code that starts their kernels.
-_CODE = ("course_utils", "autograder/authoring/execution.py", "autograder/authoring/kernel.py", "autograder/inside")
+# The code that lectures import, the code that runs them, and the code that preloads their libraries.
+_CODE = ("course_utils", "autograder/authoring/kernel", "autograder/inside")
 
 
 def executed(lecture: Lecture, *, undisturbed: bool = False) -> NotebookNode:
@@ -157,8 +157,7 @@ def warm_kernels() -> Iterator[None]:
 
 def _key(lecture: Lecture) -> str:
     """A hash of everything that a lecture's outputs depend on."""
-    code = [ROOT / name for name in _CODE]
-    files = {path for each in code for path in (each, *each.rglob("*.py")) if path.suffix == ".py"}
+    files = [path for folder in _CODE for path in (ROOT / folder).rglob("*.py")]
     parts = [
         nbformat.writes(lecture.notebook),
         [_hash(exercise.packed) for exercise in lecture.exercises],
