@@ -1305,8 +1305,8 @@ assert (
 r"""
 Checkpointing alone isn't enough, because AdamW's state and the master weights remain. With checkpointing and Adafactor
 instead of AdamW, the training barely fits: that leaves 8 GB for everything that these bars don't include, such as
-temporaries and what CUDA itself needs. If you train only LoRA's matrices, most of the card is free. To keep AdamW *and*
-train every weight, you need offloading or a second card.
+temporaries and what CUDA itself needs. If you train only LoRA's matrices, most of the card is free. With AdamW for
+every weight, you need offloading or a second card.
 
 ## Takeaways
 
