@@ -221,7 +221,7 @@ class Prover:
             if number not in alone:
                 self.say(f"no wrong program fails only {pool.promise.text!r}: is it a separate requirement?")
 
-    def by_class(self, program: Program, ran: Trial, seen: set[int]) -> None:
+    def by_class(self, program: KnownProgram, ran: Trial, seen: set[int]) -> None:
         """A wrong program meets a promise in every class or in none, so that its points don't depend on the class."""
         for number, pool in enumerate(self.pools):
             if number in seen or self.differs(ran, pool, pool.edges) is not None:
