@@ -2,6 +2,7 @@
 
 - If a cell needs an unsolved exercise, the line names the exercise, and *Run All* goes on to the next cell.
 - If a name is missing because the earlier cell that defines it hasn't run in this kernel, the line says so.
+- If another name or a module is missing, the line says which and where, above a fold with the traceback.
 - If a cell is interrupted, the line shows where.
 
 `watch` starts this for the lecture in whose folder the kernel runs; so does ``%load_ext course_utils.kernel``, which
@@ -11,6 +12,7 @@ the course's environment runs for every kernel. Elsewhere, and where graders run
 from __future__ import annotations
 
 import html
+import linecache
 import os
 import traceback
 from dataclasses import dataclass, field
@@ -103,6 +105,10 @@ class Guide:
                 f"NameError: `{error.name}` is defined in a cell above, which has not run in this kernel yet. "
                 f"Choose {above}, then run this cell."
             )
+        elif line := self._missing_name(error, trace):
+            steps_to_it = "".join(traceback.format_exception(kind, error, trace.tb_next))  # the first is IPython's
+            fold = f"<details><summary>Traceback</summary><pre>{html.escape(steps_to_it)}</pre></details>"
+            _say(line, fold=fold)
         else:
             shell.showtraceback((kind, error, trace), tb_offset=tb_offset, running_compiled_code=True)
 
@@ -120,6 +126,24 @@ class Guide:
             names.add(error.name)  # a function defined earlier may be the one that uses it
         return next((self.waits[name] for name in sorted(names) if name in self.waits), None)
 
+    def _missing_name(self, error: BaseException, trace: TracebackType) -> str:
+        """What to say about a name or module that a cell's own code needs and nobody has; "" if it isn't that."""
+        frame, number = list(traceback.walk_tb(trace))[-1]
+        if frame.f_globals is not self.shell.user_ns:
+            return ""
+        if type(error) is NameError and str(error).startswith("name "):
+            problem = f"NameError: `{error.name}` isn't defined. Is it misspelled, or is its import missing?"
+        elif isinstance(error, ModuleNotFoundError):
+            problem = (
+                f"ModuleNotFoundError: there is no module `{error.name}` here. Is it misspelled? "
+                "No exercise needs more than the first cell imports."
+            )
+        else:
+            return ""
+        name = frame.f_code.co_name
+        place = "" if name.startswith("<") else f" in {name}"
+        return f"{problem} (line {number}{place}: {linecache.getline(frame.f_code.co_filename, number).strip()})"
+
     def _defined_elsewhere(self, name: str | None) -> bool:
         return any(name in cell.defines for cell in self.cells)
 
@@ -132,8 +156,8 @@ class Guide:
         return ""
 
 
-def _say(text: str, markup: str = "") -> None:
+def _say(text: str, markup: str = "", fold: str = "") -> None:
     from IPython.display import display
 
     markup = markup or html.escape(text)
-    display({"text/plain": text, "text/html": f"<p role='status'>{markup}</p>"}, raw=True)  # type: ignore[no-untyped-call]
+    display({"text/plain": text, "text/html": f"<p role='status'>{markup}</p>{fold}"}, raw=True)  # type: ignore[no-untyped-call]

@@ -737,10 +737,10 @@ assert Suspicious(256, 6)(torch.randn(1, 256)).shape == ()
 
 # %% [markdown]
 r"""
-The first backward pass works. The second one fails because of the shift, which was computed once, in `__init__`, but
-the error message doesn't mention it. Without the shift there's no error at all: only the last layer is trained, on top
-of six random ones, and the loss still goes down. So before any training, *look at what's registered*: names, shapes,
-and the total number of parameters.
+The first backward pass works. The second fails because of the shift, which was computed once, in `__init__`, but the
+error message doesn't mention it. Without the shift there's no error at all: only the last layer is trained, on top of
+six random ones, and the loss still goes down. So before training, *look at what's registered*: names, shapes, and the
+number of parameters.
 
 *Try it yourself:* repair `Suspicious` until it has eight parameters and one buffer, and accepts a batch of one.
 

@@ -70,9 +70,8 @@ assert round(alone["activations"] / card, 1) == round(3 / 5, 1)
 
 # %% [markdown]
 r"""
-The optimizer state is the largest part: it takes as much as the weights, gradients and master weights together. The
-activations, counted as in lecture 08, would fill three fifths of the card. The total doesn't fit. Here's what people do
-about it, and what they pay:
+The optimizer state takes as much as the weights, gradients and master weights together. The activations, counted as in
+lecture 08, would fill three fifths of the card. The total doesn't fit. Here's what you can do about it:
 
 | method | reduces | costs |
 |---|---|---|
@@ -448,8 +447,8 @@ once. In units of $B \cdot d$ numbers, the most that you hold at any time is
 
 $$\text{peak}(k) = \frac{L}{k} + 9 k .$$
 
-(The input of the segment that's being recomputed is counted twice, once in each term. That's one unit too many for
-every $k$, so the best $k$ stays the same.)
+(The input of the segment that's being recomputed is counted in both terms: one unit too many for every $k$, so the best
+$k$ stays the same.)
 
 **Predict.** In a stack of 36 blocks, how many times as high is the peak if every block has its own checkpoint as with
 the best $k$?
@@ -658,13 +657,12 @@ enter("offloading: activations left", 0, left)
 
 # %% [markdown]
 r"""
-No activations are left on the device, the gradients are the same, and every activation that autograd saved was moved
-out once and back once.
+No activations are left on the device, the gradients are the same, and every saved activation was moved out once and
+back once.
 
 How long does a step take now? Our hooks finish each copy before the next operation begins, so there's no overlap. Your
-function can predict the time from two separate measurements: an ordinary step gives the rate of computation, and one
-tensor's round trip gives the bandwidth of the link. (Each copy also has some overhead. On a busy machine, either
-measurement may be off by a factor of two.)
+function can predict the time from two measurements: an ordinary step gives the rate of computation, and one tensor's
+round trip gives the bandwidth of the link. (On a busy machine, either may be off by a factor of two.)
 """
 
 # %% tags=["timed"]
@@ -726,7 +724,7 @@ assert round((alone["master copy"] + alone["optimizer state"]) / 1e9) == 96
 
 # %% [markdown]
 r"""
-This offloading frees 96 GB of GPU memory: 12 bytes per parameter, for the master weights and both moments.
+This frees 96 GB of GPU memory: 12 bytes per parameter, for the master weights and both moments.
 
 For Llama 3.1 8B with 8,192 tokens, each of the two copies takes a quarter of a second. The forward pass takes a third
 of a second and the backward pass two thirds, so both copies are hidden completely. With a quarter as many tokens, the
@@ -832,8 +830,8 @@ assert share < 0.05
 
 # %% [markdown]
 r"""
-How large would the state be for Llama 3.1 8B? Each layer has seven matrices and two norms. An embedding table comes
-before the layers, and a last norm and the output layer come after them.
+How large would the state be for Llama 3.1 8B? Each layer has seven matrices and two norms. Around the layers are an
+embedding table, a last norm and the output layer.
 """
 
 # %% tags=["folded"]
@@ -1309,8 +1307,8 @@ assert (
 r"""
 Checkpointing alone isn't enough, because AdamW's state and the master weights remain. With checkpointing and Adafactor
 instead of AdamW, the training barely fits: that leaves 8 GB for everything that these bars don't include, such as
-temporaries and what CUDA itself needs. If you train only LoRA's matrices, most of the card is free. If you want to keep
-AdamW *and* train every weight, you need offloading or a second card.
+temporaries and what CUDA itself needs. If you train only LoRA's matrices, most of the card is free. With AdamW for
+every weight, you need offloading or a second card.
 
 ## Takeaways
 
@@ -1321,7 +1319,7 @@ the computation. Adafactor: one number per row and one per column. LoRA: $r\,(\t
 $\text{in} \cdot \text{out}$. Fusion: each input is read once, and only the final result is written.
 
 **Mindset.** Ask three questions about every method: which kind of memory does it reduce, what does it cost, and is the
-result still the same? Then check all three answers by measuring.
+result still the same? Then check by measuring.
 
 **Intuitions.** Activations grow with the number of tokens and everything else grows with the number of parameters, so
 most methods reduce only one of the two. Don't keep what's cheap to recompute. A chain of elementwise operations spends

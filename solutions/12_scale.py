@@ -10,9 +10,9 @@ In lecture 11, you made a training step fit in less memory on a single device. W
 enough, you divide the work among several devices. You can divide the batch, the optimizer state, the matrices or the
 layers. Each choice saves different kinds of memory, and you pay for it in bytes sent or in time spent waiting.
 
-By the end, two real processes on your machine train one model together, each keeping half of the AdamW state. They
-arrive at the same weights as one process that does everything alone, and you'll have predicted every byte that they
-hold and send. You'll also know when communication takes longer than computation.
+By the end, two processes on your machine train one model together, each keeping half of the AdamW state. They arrive at
+the same weights as one process alone, and you'll have predicted every byte that they hold and send. You'll also know
+when communication takes longer than computation.
 """
 
 # %%
@@ -42,8 +42,8 @@ show_progress()
 r"""
 ## 1 · What you can divide
 
-Let's take Llama 3.1 8B again, with the usual recipe and one sequence of 8,192 tokens. As you saw in lecture 11, that
-takes more than twice the memory of an H100. There are four things you can divide among several cards:
+As you saw in lecture 11, training Llama 3.1 8B on one sequence of 8,192 tokens takes more than twice the memory of an
+H100. There are four things you can divide among several cards:
 
 | what you divide | what shrinks on each card | what you pay |
 |---|---|---|
@@ -124,7 +124,7 @@ to call, in the same order:
 | `group.reduce_scatter(x)` | `[size · n]` | its part of the sum: `[n]` | `reduce_scatter_tensor` |
 
 (If you have two GPUs or more, each rank gets its own, and they communicate through NCCL, NVIDIA's library of
-collectives. Otherwise they're CPU processes that use gloo. The numbers are the same.)
+collectives. Otherwise they're CPU processes that use gloo.)
 """
 
 
@@ -142,12 +142,12 @@ assert on_rank_1 == [[12, 14], [1, 2, 11, 12], [14]]
 
 # %% [markdown]
 r"""
-What does an all-reduce cost? The classic implementation is a *ring*. (NCCL has others, such as the tree below.) Cut the
-vector into as many equal pieces as there are ranks. In each round, every rank sends one piece to the next rank, and
-adds the one that it receives to its own copy. After $n - 1$ rounds, each of $n$ ranks holds one piece of the complete
-sum. That is a **reduce-scatter**: each rank ends up with its own part of the sum. In another $n - 1$ rounds, the
-finished pieces travel on until every rank has all of them, which is an **all-gather**. Do one after the other and you
-have an **all-reduce**: every rank ends up with the whole sum.
+What does an all-reduce cost? The classic implementation is a *ring*. Cut the vector into as many equal pieces as there
+are ranks. In each round, every rank sends one piece to the next rank, and adds the one that it receives to its own
+copy. After $n - 1$ rounds, each of $n$ ranks holds one piece of the complete sum. That is a **reduce-scatter**: each
+rank ends up with its own part of the sum. In another $n - 1$ rounds, the finished pieces travel on until every rank has
+all of them, which is an **all-gather**. Do one after the other and you have an **all-reduce**: every rank ends up with
+the whole sum.
 
 Press ▶, then add ranks. How do the number of rounds and the bytes that each rank sends change?
 """
@@ -331,9 +331,9 @@ Both processes ended up with the same gradients as one process that saw all the 
 
 What happens if one rank *doesn't* call what the others call? The others wait for it without printing anything, until
 they reach a *timeout*: by default 10 minutes with NCCL and 30 with other libraries. A GPU that waits inside a
-collective looks busy, so a job that hangs can look like one that works. `launch` gives up after a time limit and says
-where each rank was. The exercise checks use `simulate`, in which the ranks are threads of one process. It notices
-immediately when a rank will never arrive.
+collective looks busy, so a job that hangs can look like one that works. `launch` gives up after a time limit. The
+exercise checks use `simulate`, in which the ranks are threads of one process. It notices immediately when a rank will
+never arrive.
 """
 
 
@@ -585,10 +585,10 @@ an all-reduce, it sends exactly what plain data parallelism sends.
 
 ### All stages, for real
 
-Stage 2 also divides the gradients, and stage 3 the weights as well. Here are both stages, with each matrix divided
-separately. In stage 2, a hook takes each gradient as soon as it is complete, keeps this rank's part and drops the rest.
-In stage 3 no rank *keeps* a whole weight: a layer gathers its weight, uses it, and drops it, once in the forward pass
-and once in the backward pass. The folded cell trains for three steps at each stage.
+Here are the other stages, with each matrix divided separately. In stage 2, a hook takes each gradient as soon as it is
+complete, keeps this rank's part and drops the rest. In stage 3 no rank *keeps* a whole weight: a layer gathers its
+weight, uses it, and drops it, once in the forward pass and once in the backward pass. The folded cell trains for three
+steps at each stage.
 """
 
 
@@ -748,11 +748,11 @@ assert sends == 1.5 * ring_bytes("all_reduce", 4 * weights, 2)
 
 # %% [markdown]
 r"""
-All four stages led to the same weights as one process alone, and each rank held exactly the bytes that your formula
-predicts, apart from the *master copy* in stages 1 and 2: the part of the weights that a rank updates, and from which
-the whole weights are then gathered. Here it's redundant, because the weights are float32 already. With bfloat16
-weights, it's the float32 copy that you need anyway (lecture 10), and exercise 12.2 counts it as state. So that no rank
-has to wait at stage 3, the next layer's weights should already be on their way while the current layer computes.
+All four stages led to the same weights as one process, and each rank held exactly the bytes that your formula predicts,
+apart from the *master copy* in stages 1 and 2: the part of the weights that a rank updates, and from which the whole
+weights are then gathered. Here it's redundant, because the weights are float32 already. With bfloat16 weights, it's the
+float32 copy that you need anyway (lecture 10), and exercise 12.2 counts it as state. At stage 3, the next layer's
+weights should already be on their way while the current layer computes, so that no rank has to wait.
 
 *Try it yourself:* add cards in the ZeRO explorer. Where does stage 1 stop helping, and what is left?
 
@@ -1249,9 +1249,9 @@ for kind in ("data", "sharded", "tensor", "pipeline", "expert"):
 
 # %% [markdown]
 r"""
-All counts are right, to the byte. Now take Llama 3.1 8B on eight H100s, each computing at 40% of its peak. In one
-server, NVLink carries 450 GB/s in each direction. Between servers, a network of 400 Gbit/s carries 50 GB/s. For expert
-parallelism we take DeepSeek-V3 (arXiv:2412.19437), in which 58 of the 61 layers have experts.
+All counts are right. Now take Llama 3.1 8B on eight H100s at 40% of their peak. In one server, NVLink carries 450 GB/s
+in each direction. Between servers, a network of 400 Gbit/s carries 50 GB/s. For expert parallelism we take DeepSeek-V3
+(arXiv:2412.19437), in which 58 of the 61 layers have experts.
 """
 
 # %% tags=["folded"]
@@ -1322,10 +1322,9 @@ FLOPs per token? Why does selective checkpointing change less?
 
 ## 7 · The result: two processes train one model
 
-Now we combine methods from this lecture and lecture 11, in two processes. The batch is divided (section 2), each half
-passes through the model in four parts, each block is recomputed in the backward pass, and each rank keeps half of the
-optimizer state (your `ShardedAdamW`). For comparison, one process trains with none of this. Both runs take twenty
-steps.
+Now we combine methods from this lecture and lecture 11. The batch is divided between two processes, each half passes
+through the model in four parts, each block is recomputed in the backward pass, and each rank keeps half of the
+optimizer state (your `ShardedAdamW`). For comparison, one process trains with none of this.
 """
 
 

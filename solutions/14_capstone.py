@@ -1481,6 +1481,8 @@ first, best = shares["float32"], max(shares.values())
 reconcile("the fastest step", guess, best / first, "times as fast as in float32")
 if promised is not None:
     record("training step of the capstone, at its best", best, "MFU")
+
+# %% tags=["timed", "folded"]
 of_what = "bfloat16 peak" if promised else "measured ceiling"
 finding = f"A training step, from {first:.1%} to {best:.1%} of the {of_what}"
 if best == first:

@@ -53,14 +53,9 @@ def collect(
 ) -> Summary:
     """Collect what a source has for one lecture. ``lectures`` names all lectures; ``file`` is a roster to use instead.
 
-<<<<<<< HEAD
-    With ``dry_run``, nothing is written. Raises :class:`sources.CollectError` for a source that can't be read,
-    :class:`CourseError` if there are no students, and OSError if the disk fails; what was collected by then is kept.
-=======
-    With ``dry_run``, nothing is written. ``say`` gets what this waits for. Raises :class:`sources.SourceError` for a
+    With ``dry_run``, nothing is written. ``say`` gets what this waits for. Raises :class:`sources.CollectError` for a
     source that can't be read, :class:`CourseError` if there are no students, and OSError if the disk fails; what was
     collected by then is kept.
->>>>>>> 4bb8569440b3b30ec7234aaa32768f4d7ce9fb6f
     """
     folder.require()
     students = roster.of(folder, lecture_name, file)

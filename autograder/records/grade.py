@@ -80,12 +80,8 @@ def grade_class(
     if not unsafe:
         for place in folder.places(database or ""):
             sandbox.require_hidden(place)
-<<<<<<< HEAD
     lecture, rules = _ready(folder, lecture_name)
-    with _alone(folder, lecture_name), worker.kept_box():
-=======
     with _alone(folder, lecture_name, say), worker.kept_box():
->>>>>>> 4bb8569440b3b30ec7234aaa32768f4d7ce9fb6f
         remarks: list[str] = []
         if rules.best:
             remarks = best.settle(

@@ -20,7 +20,9 @@ from autograder import project
 from autograder.authoring import build
 from autograder.authoring.kernel import execution
 from autograder.grading import source
+from course_utils import device as devices
 from course_utils import plots, timing
+from course_utils.units import readable
 
 
 @pytest.fixture(autouse=True)
@@ -171,6 +173,18 @@ ROOFLINE = {
 }  # fmt: skip
 # For each figure: its lecture, how its finding begins, timings of an idle machine, and timings that were disturbed.
 MEASURED: dict[str, tuple[str, str, dict[str, object], list[dict[str, object]]]] = {
+    "01": (
+        "01_tensors",
+        "times the bytes take",
+        {
+            "device": torch.device("cpu"), "copy_sizes": [2**10, 2**15, 2**20], "copy_seconds": [1e-6, 0.9e-6, 1e-4],
+            "copy_cost": lambda sizes, seconds: (1e-6, 1e10),
+        },
+        [
+            {"copy_seconds": [1e-6, 1e-4, 1e-5]},
+            {"copy_cost": lambda sizes, seconds: (-1e-6, 1e10)},
+        ],
+    ),
     "03": (
         "03_strides_and_views",
         "A view takes the same time",
@@ -223,6 +237,27 @@ MEASURED: dict[str, tuple[str, str, dict[str, object], list[dict[str, object]]]]
             {"planned_seconds": lambda batch, new, context: 0.01 * batch**0.9},
         ],
     ),
+    "14, faster steps": (
+        "14_capstone",
+        "A training step, from",
+        {
+            "promised": None, "first": 0.5, "best": 0.8,
+            "shares": {"float32": 0.5, "bfloat16": 0.7, "twice the batch": 0.8},
+        },
+        [
+            {"best": 1.2, "shares": {"float32": 0.5, "bfloat16": 1.2, "twice the batch": 1.1}},
+            {"shares": {"float32": 0.5, "bfloat16": 0.8, "twice the batch": 0.4}},
+        ],
+    ),
+    "14, the answer": (
+        "14_capstone",
+        "Time: ",
+        {
+            "planned": {"parameters": 1e6, "seconds": 100.0}, "measured": {"parameters": 1e6, "seconds": 110.0},
+            "planned_seconds": 100.0, "run_seconds": 110.0, "off": set(), "baseline": 2.4, "final_loss": 2.0,
+        },
+        [{"measured": {"parameters": 1e6, "seconds": 200.0}, "run_seconds": 200.0, "off": {"seconds"}}],
+    ),
 }  # fmt: skip
 
 
@@ -236,7 +271,10 @@ def test_a_figure_of_disturbed_timings_says_so_instead_of_its_finding(
     (code,) = (cell.source for cell in cells if "plots.show" in cell.source and finding in cell.source)
     shown: list[tuple[str, str]] = []
     monkeypatch.setattr(plots, "show", lambda fig, alt: shown.append((" ".join(t.get_text() for t in fig.texts), alt)))
-    tools = {"plots": plots, "timing": timing, "math": math, "itertools": itertools, "torch": torch}
+    tools = {
+        "plots": plots, "timing": timing, "math": math, "itertools": itertools, "torch": torch, "devices": devices,
+        "readable": readable,
+    }  # fmt: skip
     for disturbance in ({}, *disturbances):
         exec(code, {**tools, **idle, **disturbance})
         title, alt = shown[-1]

@@ -1,19 +1,28 @@
 """Every instructor's notebook runs from top to bottom twice, and shows the same both times: nbval compares.
 
 The first run starts on a warm kernel, which is quicker, and its outputs are also the web book's. The second starts on
-a stock kernel, as people run notebooks. Students' notebooks run in JupyterLab: tests/browser/test_lectures.py.
+a stock kernel, as people run notebooks. Most students' notebooks run untouched in JupyterLab, in
+tests/browser/test_lectures.py; the others run here.
 """
 
+import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from autograder import project
 from autograder.authoring import build
 from autograder.authoring.kernel import execution
 from autograder.grading import source
+from course_utils.progress import FILE_VARIABLE
+
+SKIPPED = "○ Skipped: this cell needs "
+SOLVED_IN_JUPYTERLAB = "01_tensors", "05_flops_and_mfu"  # SOLVED in tests/browser/test_lectures.py
 
 
 @pytest.mark.timeout(900)
@@ -40,3 +49,20 @@ def test_a_second_run_on_a_stock_kernel_shows_what_the_first_showed(path: Path, 
     code = sum(cell.cell_type == "code" for cell in notebook.cells)
     assert f"{code} passed" in ran.stdout, ran.stdout[-2000:]
     assert "○ Skipped" not in str(notebook), "with everything solved nothing is skipped"
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", SOLVED_IN_JUPYTERLAB)
+def test_an_untouched_notebook_runs_to_its_last_cell_and_says_what_it_skips(name: str, tmp_path: Path) -> None:
+    """As Run All does, which stops at the first error."""
+    place = project.notebook_path(tmp_path, name)
+    place.parent.mkdir()
+    shutil.copyfile(project.notebook_path(project.NOTEBOOKS, name), place)
+    notebook = nbformat.read(place, as_version=4)
+    with execution.warm_kernels():
+        execution.run_cells(notebook, place.parent, 120, environ={**os.environ, FILE_VARIABLE: "off"})
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    shown = [output.get("data", {}).get("text/plain", "") for output in outputs]
+    skipped = {text.removeprefix(SKIPPED).split(" ·")[0] for text in shown if text.startswith(SKIPPED)}
+    titles = {found for cell in notebook.cells for found in re.findall(r"(Exercise [\d.]+) ·", cell.source)}
+    assert skipped and skipped <= titles

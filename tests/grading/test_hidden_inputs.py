@@ -8,11 +8,8 @@ import secrets
 import stat
 import threading
 from collections.abc import Callable, Iterator
-<<<<<<< HEAD
-from dataclasses import replace
-=======
 from concurrent.futures import Future, ThreadPoolExecutor
->>>>>>> 4bb8569440b3b30ec7234aaa32768f4d7ce9fb6f
+from dataclasses import replace
 from pathlib import Path
 
 import pytest

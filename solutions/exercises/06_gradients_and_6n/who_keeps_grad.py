@@ -193,7 +193,7 @@ exercise.mistake("An intermediate tensor keeps its gradient, too, if retain_grad
                  "or (tensor.retains_grad and tensor.grad_fn in reached) → ")  # fmt: skip
 exercise.mistake("Your answers are reversed: True means that the tensor would get a gradient.", "name: tensor.requires_grad → name: not (tensor.requires_grad",
                  "and tensor.grad_fn in reached)\n        ) → and tensor.grad_fn in reached)))")  # fmt: skip
-exercise.mistake("loss may keep its own gradient: start the walk at loss.grad_fn itself.",
+exercise.mistake("The loss may keep its own gradient, too: begin with loss.grad_fn itself.",
                  "waiting: list[Any] = [loss.grad_fn] → waiting: list[Any] = [n for n, _ in loss.grad_fn.next_functions]")  # fmt: skip
 exercise.mistake("A node may have several entries in next_functions: follow all of them to the leaves.",
                  "for earlier, _ in node.next_functions] → for earlier, _ in node.next_functions[:1]]")  # fmt: skip

@@ -100,7 +100,7 @@ exercise.requirement(
 exercise.mistake("Gradients take memory, too: count them as well as the parameters.", "(2 * parameters + state) → (parameters + state)")
 exercise.mistake("Each number takes 4 bytes in float32.", "memory - 4 * ( → memory - (")
 exercise.mistake("A float32 takes 4 bytes, not 2.", "memory - 4 * ( → memory - 2 * (")
-exercise.mistake("The optimizer state comes on top of parameters and gradients: count all three.", "(2 * parameters + state) → state")
+exercise.mistake("Count the parameters and the gradients as well as the optimizer state.", "(2 * parameters + state) → state")
 exercise.mistake("AdamW keeps two numbers for each parameter, not one.", '"AdamW": 2 * parameters → "AdamW": parameters')
 exercise.mistake("Lion keeps one number for each parameter, not two.", '"Lion": parameters → "Lion": 2 * parameters')
 exercise.mistake("Momentum keeps one number for each parameter; you counted none.", '"momentum": parameters → "momentum": 0')
