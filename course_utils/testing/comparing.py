@@ -233,8 +233,8 @@ def _compare_tensors(got: Any, want: torch.Tensor, tolerance: float | None) -> D
     if torch.equal(got, want):  # the usual case, in a single operation; NaN isn't equal to itself
         return None
     if want.is_complex():
-        pair = (torch.view_as_real(x.resolve_conj()) for x in (got, want))
-        same = _same_elements(*pair, tolerance).all(dim=-1)
+        a, b = (torch.view_as_real(x.resolve_conj()) for x in (got, want))
+        same = _same_elements(a, b, tolerance).all(dim=-1)
     else:
         same = _same_elements(got, want, tolerance)
     if bool(same.all()):
