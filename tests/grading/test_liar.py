@@ -6,6 +6,7 @@ It sits where an attacker would, in the student's process, between the judge's q
 from __future__ import annotations
 
 import functools
+import hashlib
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,9 +18,11 @@ import pytest
 from autograder import project
 from autograder.authoring import checks
 from autograder.grading import judge, program, sandbox, source
+from autograder.grading.conversation import Conversation
 from autograder.grading.exercises import Exercise, ProblemSet
 from autograder.inside.limits import Limits
-from course_utils.testing import freeze
+from autograder.inside.messages import Call, Seen
+from course_utils.testing import freeze, wire
 from course_utils.testing.comparing import AT_MOST, BETWEEN, IGNORED, Comparison, compare
 from course_utils.testing.plain import Raised
 
@@ -35,16 +38,16 @@ import torch
 import course_utils.testing as testing
 from course_utils.testing import Raised
 
-real_witness, first_told, told_of_kind = testing.witness, [], {}
+real_witness, first_told, known = testing.witness, [], [None]
 
 
 def witness(target, args, kwargs):
-    kind = getattr(target, "__name__", "")
-    asked = target if made_of_truth or kind not in told_of_kind else says_nothing  # what is not needed is not computed
+    if target is remember:
+        return real_witness(target, args, kwargs)
+    asked = target if made_of_truth or not first_told else says_nothing  # what is not needed is not computed
     seen = real_witness(asked, args, kwargs)
     first_told.append(seen.value)
-    told_of_kind.setdefault(kind, seen.value)
-    told = lie(seen.value, (*args, *kwargs.values()), told_of_kind[kind])
+    told = lie(seen.value, (*args, *kwargs.values()), known[0])
     if told is seen.value:
         return seen
     about = dict(shape=None, stride=None, offset=None, dtype=None, device=None, requires_grad=None)
@@ -56,6 +59,12 @@ def witness(target, args, kwargs):
 
 def says_nothing(*args, **kwargs):
     return None
+
+
+def remember(value):
+    "What is to be told from now on."
+    from copy import deepcopy  # here, because lectures have a `copy` of their own
+    known[0] = deepcopy(value)  # its memory will have other arguments
 
 
 def in_each(change, value):
@@ -98,7 +107,7 @@ LIES = {
     "the first argument": "args[0] if args else None",
     "all arguments": "list(args)",
     "what the first call gave": "first_told[0]",
-    "what the first call of the same function or probe gave": "known",
+    "what is right in the requirement's first visible case": "known",
     "lists without their last": "in_each(lambda items: items[:-1], value)",
     "lists without anything": "in_each(lambda items: [], value)",
     "lists twice": "in_each(lambda items: items + items, value)",
@@ -128,12 +137,15 @@ class Told:
     """What the student's process answered, by exercise and requirement.
 
     A requirement that has failed a case isn't paid, so its other cases aren't asked: they all count as failed.
+    ``knows`` has values, by exercise and requirement, that a liar is told before each call: no submission knows so well
+    what it's asked about.
     """
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.by: dict[tuple[str, str], list[Any]] = {}
         self.how: dict[tuple[str, str], Comparison] = {}
         self.failed: dict[tuple[str, str], Any] = {}
+        self.knows: dict[tuple[str, str], Any] = {}
         patch.setattr(judge, "_visible", functools.partial(self.judged, judge._visible))
         patch.setattr(judge, "_hidden", functools.partial(self.judged, judge._hidden))
         patch.setattr(judge, "_observe", self.observed)
@@ -142,16 +154,20 @@ class Told:
         self.exercise = exercise.name
         return real(exercise, *rest)
 
-    def begin(self) -> None:
+    def begin(self, knows: dict[tuple[str, str], Any]) -> None:
         """Forget what was told: the next submission comes."""
         self.by.clear()
         self.failed.clear()
+        self.knows = knows
 
-    def observed(self, requirement: Any, case: Any, *rest: Any, real: Any = judge._observe) -> Any:
+    def observed(self, requirement: Any, case: Any, talk: Conversation, *rest: Any, real: Any = judge._observe) -> Any:
         key = self.exercise, requirement.text
         if key in self.failed:
             return self.failed[key], ""
-        found = real(requirement, case, *rest)
+        if key in self.knows:
+            answer = talk.ask(Call("remember", (self.knows[key],), {}, ""))
+            assert isinstance(answer, Seen) and answer.observation.error is None
+        found = real(requirement, case, talk, *rest)
         if requirement.comparison.difference(found[0], case.expected) is not None:
             self.failed[key] = dict.fromkeys(requirement.comparison.parts) | {"value": Raised("NotAsked", "")}
         self.by.setdefault(key, []).append(found[0])
@@ -206,9 +222,10 @@ def test_a_lie_is_never_paid(path: Path, box: sandbox.Sandbox, monkeypatch: pyte
     assert {exercise for exercise, _ in paid(problems, box, answers)} == answers.keys()
     truth = dict(told.by)
     first = problems.exercises[0].name
+    visible = {key: outcomes[0]["value"] for key, outcomes in truth.items()}
     found = []
     for name, value in LIES.items():
-        told.begin()
+        told.begin(visible if value == "known" else {})
         derived = "value" in value
         lie = f"def lie(value, args, known):\n    return {value}\n\n\nmade_of_truth = {derived}\n{LIAR}"
         for key in paid(problems, box, answers | {first: f"{answers[first]}\n\n\n{lie}"}):
@@ -216,6 +233,50 @@ def test_a_lie_is_never_paid(path: Path, box: sandbox.Sandbox, monkeypatch: pyte
             if told.lied(key, truth[key], derived=derived):
                 found.append(f"{key}: {name}")
     assert not found
+
+
+# Has learned what is right for some inputs, and has no idea of any other.
+LEARNED = """
+import hashlib
+import course_utils.testing as testing
+from course_utils.testing import wire
+
+real_witness, learned = testing.witness, {learned!r}
+
+
+def witness(target, args, kwargs):
+    asked = hashlib.sha256(wire.pack([getattr(target, "__name__", ""), args, kwargs])).hexdigest()
+    return real_witness(target if asked[:16] in learned else says_nothing, args, kwargs)
+
+
+def says_nothing(*args, **kwargs):
+    return None
+
+
+testing.witness = witness
+"""
+
+
+def test_what_was_right_in_one_class_is_of_no_use_in_the_next(box: sandbox.Sandbox) -> None:
+    """A table of the right answers to all visible inputs, and to all that were hidden in a class, earns all points of
+    that class. In the next one, it earns no requirement whose inputs are drawn."""
+    lecture = source.read(project.source_path("05_flops_and_mfu"))
+    specs, learned = checks.specs(lecture), set()
+    drawn = {(spec.cells.name, p.text) for spec in specs for p in spec.promises if p.domain is not None}
+    first, second = ({spec.cells.name: checks.hidden_check(spec, seed) for spec in specs} for seed in (1, 2))
+    for check in (*first.values(), *(exercise.check for exercise in lecture.problems.exercises)):
+        for requirement in check.requirements:
+            for case in requirement.cases:
+                asked = hashlib.sha256(wire.pack([requirement.target, case.args, case.kwargs]))
+                learned.add(asked.hexdigest()[:16])
+    answers = {exercise.name: exercise.solution for exercise in lecture.exercises}
+    answers[next(iter(answers))] += LEARNED.format(learned=learned)
+    earned = [
+        paid(replace(lecture.problems, hidden={name: check.pack() for name, check in each.items()}), box, answers)
+        for each in (first, second)
+    ]
+    assert earned[0] == {(name, r.text) for name, check in first.items() for r in check.requirements}
+    assert len(drawn) > 5 and not earned[1] & drawn
 
 
 @pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
