@@ -94,8 +94,7 @@ Hardware multiplies and adds in one step, a **fused multiply-add**.
 > **Trap: MACs.** Some counters report *multiply-accumulates* (MACs), each of which is two FLOPs, and call them FLOPs.
 > If two sources differ by exactly a factor of two, suspect this first.
 
-Here's a larger multiplication: 8.8 TFLOPs on a CUDA GPU with at least 12 GB, 69 GFLOPs on any other GPU, or 2.1 GFLOPs
-on a CPU.
+Here's a larger multiplication, sized for your device:
 """
 
 # %% tags=["item-51", "item-52"]
@@ -198,8 +197,7 @@ assert 2 * FACTS["GPT-3 parameters"].value == 350e9
 
 # %% [markdown]
 r"""
-So from GPT-3's 175 billion parameters you get 350 GFLOPs per token, without looking at the architecture. The rule has
-two exceptions.
+So from GPT-3's 175 billion parameters you get 350 GFLOPs per token. The rule has two exceptions.
 
 > **Trap: not every parameter multiplies.** Token embeddings are *looked up* in a table: a row is copied, and nothing is
 > computed. GPT-3's table has 0.6 billion parameters and costs no FLOPs. (The output layer, which computes a score for
@@ -308,11 +306,11 @@ r"""
 <details><summary>Hint 1</summary>Register a hook on every linear layer, run the model once, remove the hooks. <code>model.modules()</code> yields each module in the tree once, the model itself included.</details>
 <details><summary>Hint 2</summary>An input of shape [..., in_features] holds numel / in_features vectors. How many FLOPs does the layer take for each of them? The hook can append the count to a list.</details>
 
-**Why it matters.** You can now count the FLOPs of the linear layers in a model that somebody else wrote.
+**Why it matters.** It also works for models that somebody else wrote.
 
 ## 3 · Timing properly
 
-It's easy to get times wrong, not least because a GPU works asynchronously (lecture 01). A **kernel** is a program that
+A GPU works asynchronously (lecture 01), so it's easy to get times wrong. A **kernel** is a program that
 runs on a GPU, such as a matrix multiplication. A call from Python only puts a kernel into a queue. Only operations that
 need the results (`print`, `.item()`, an ordinary copy to the CPU) wait for it to finish.
 
@@ -468,7 +466,6 @@ assert middle_spread([float(i) for i in range(1, 100)]) == 80 / 20  # of the sam
 
 # %% [markdown]
 r"""
-*Try it yourself:* remove both synchronizations in `time_calls`. Why does nothing change on a CPU?
 
 ### Memory for the output (optional)
 
@@ -628,8 +625,8 @@ assert [hardware.ACCELERATORS[name].power for name in blackwell] == [1_000, 1_20
 # %% [markdown]
 r"""
 *The wrong card.* In bfloat16, the peak of the H100 PCIe is 24% below that of the H100 SXM: it has fewer multiprocessors
-(114 instead of 132) and a lower clock rate. A B200 in a DGX server has a peak of 75 TFLOP/s in float32 and 2,250 in
-bfloat16. The same chip in a GB200 may draw more power, and its peaks are 80 and 2,500.
+(114 instead of 132) and a lower clock rate. In a DGX server, a B200's peaks are
+75 TFLOP/s in float32 and 2,250 in bfloat16; in a GB200, which may draw more power, 80 and 2,500.
 
 *The wrong matrices.* For the H100 SXM in bfloat16, NVIDIA prints 1,979 TFLOP/s, with a footnote: *with sparsity*. **2:4
 sparsity** means that in every group of four neighbors in a row of weights, at least two are zero. The tensor cores
@@ -832,8 +829,8 @@ assert work == 2 * vectors * (4 + 4 + 1) * width**2
 
 # %% [markdown]
 r"""
-The two LayerNorms, which normalize each vector, and the GELU, a smooth relative of the ReLU, account for almost none of
-the FLOPs (lecture 07 explains both). How much of the time does the GELU take?
+The two LayerNorms and the GELU (lecture 07 explains both) account for almost none of the FLOPs. How much of the
+time does the GELU take?
 """
 
 # %% tags=["timed"]
@@ -1087,7 +1084,7 @@ assert bound(arithmetic_intensity(4_096, width, hidden_width, 2), *h100_roof) ==
 r"""
 In training, thousands of tokens pass through each layer together, and arithmetic is the limit. A model that *generates*
 text produces one token at a time, at 1 FLOP per byte, about a three-hundredth of the ridge point, and spends its time
-fetching weights. That's why servers combine many users' requests into a batch.
+fetching weights.
 
 ### From ReLU to matrix multiplication
 
@@ -1302,7 +1299,7 @@ assert list(intensities.values()) == sorted(intensities.values())
 
 # %% [markdown]
 r"""
-Now we measure. We take the fastest of several runs, because a roofline is about what a machine *can* do.
+Now we measure, and take the fastest of several runs, because a roofline shows what a machine *can* do.
 """
 
 # %% tags=["timed"]

@@ -1,6 +1,7 @@
 """The tool that tests the checks: whatever is weak in an exercise's file is found and said."""
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -345,6 +346,22 @@ def test_a_program_that_hangs_exits_or_returns_anything_is_wrong_and_ends_nothin
     monkeypatch.setattr(checks, "BRIEF", 0.3)
     code = f"def clamp(x, low, high):\n    {body}\n"
     assert problems(tmp_path, SOUND + f"\n# %% wrong: odd\n{code}") == []
+
+
+def test_a_program_that_runs_out_of_time_leaves_no_module_half_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or whatever is tried next in this process, even a reference, would find a module without some of its names."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "takes_long.py").write_text("for _ in range(10_000_000):\n    pass\nwhole = True\n")
+    code = "def clamp(x, low, high):\n    import takes_long\n    while takes_long.whole:\n        pass"
+    spec = read(tmp_path, SOUND)
+    promise = spec.promises[0]
+    ran = in_process.Trial(spec.cells.setup, code, seconds=0.05)
+    outcome = ran.outcome("clamp", promise, promise.visible[0])
+    assert str(getattr(outcome["value"], "kind", "")) == "OutOfTime"
+    assert sys.modules["takes_long"].whole
+    monkeypatch.delitem(sys.modules, "takes_long")
 
 
 def test_nothing_that_a_program_sets_for_all_of_torch_stays() -> None:

@@ -47,6 +47,7 @@ exercise.requirement(
     edges={
         "a little more than 15 cards": ask(1e9, 1.0801e11, 1, 1e15, 0.5, 80, 16),
         "half a day": ask(8e9, 1.6e11, 0.5, 9.895e14, 0.4, 80, 16),
+        "few bytes for each parameter": ask(80e9, 1.3e10, 30, 1e15, 0.5, 80, 2),
         "a fraction that rounds down": ask(2.88e9, 1.03e10, 1, 1e15, 0.5, 80, 4),
         "whole numbers beyond 64 bits": ask(70 * 10**9, 15 * 10**12, 90, 10**15, 0.5, 80, 16),
     },

@@ -61,6 +61,7 @@ exercise.requirement(
         "two devices, at their peak": ask(1.44e9, 3e10, 2, 1e14, 1.0),
         "many": ask(4.32e11, 1e13, 30_000, 1e15, 0.01),
         "whole numbers": ask(1_440_000_000, 30_000_000_000, 10, 10**14, 0.25),
+        "no whole number of days": ask(1.44e9, 3.1e10, 7, 1e14, 0.3),
     },
     domain=together(),
 )

@@ -179,6 +179,7 @@ exercise.requirement(
         "no linear layer": given("nothing", (5, 4), 4, 1, 1),
         "widths of 1": given("biases", (5, 1), 1, 1, 1),
         "normalization and dropout": given("normed", (5, 4), 4, 8, 3),
+        "normalization with widths of 1": given("normed", (1, 1), 1, 1, 1),
         "an empty batch": given("biases", (0, 4), 4, 8, 3),
         "beyond any memory": given("biases", (2**20, 2**12), 2**12, 2**14, 2**12, device="meta"),
     },
