@@ -17,10 +17,12 @@ from pathlib import Path
 
 import pytest
 from machine import Machine, NoMachine
+from nbgrader.utils import notebook_hash
 from playwright.sync_api import Browser, Locator, Page
 
 from autograder import project
 from autograder.grading import source
+from autograder.records.exchange import SECRET
 
 NAME = "00_napkin_math"
 LECTURE = source.read(project.SOLUTIONS / f"{NAME}.py")
@@ -290,6 +292,8 @@ def test_a_lecture_from_its_release_to_its_feedback(hub: Hub, browser: Browser) 
     theirs, others = one.feedback(), other.feedback()
     assert COMMENT in others and "A person gave these points; the tests gave 0." in others
     assert COMMENT not in theirs and "ada" in theirs and "bob" not in theirs and "ada" not in others
+    pages_are_their_students_alone(hub, ada, "ada", "bob")
+    pages_are_their_students_alone(hub, bob, "bob", "ada")
 
     nbgraders_own_commands_work(hub, instructor)
     an_update_replaces_nobodys_work(hub, instructor, one)
@@ -314,6 +318,33 @@ def keeps_to_themselves(hub: Hub, page: Page, me: str, other: str) -> None:
         answer = page.request.get(f"{hub.url}/{path}")
         assert answer.status in (403, 404), (path, answer.status)
     assert hub.machine.run(me, "id", "-un").stdout == f"{me}\n"
+
+
+def pages_are_their_students_alone(hub: Hub, page: Page, me: str, other: str) -> None:
+    """In the exchange's folder of returned pages, which has everybody's code, a student finds their own page only."""
+    folder = Path("/srv/nbgrader/exchange/cs336/feedback")
+    returned = hub.machine.srv / folder.relative_to("/srv")
+    for command in ("ls", "find"):
+        assert "Permission denied" in hub.refused(me, command, str(folder))
+    assert "No such file" in hub.refused(me, "bash", "-c", f"cat {folder}/*.html")  # the shell finds no name
+    # Each page's name is a hash of its submission's secret, so only those who know the secret can ask for the page.
+    submissions = {who: secret_of(hub, who) for who in (me, other)}
+    hashes = {who: notebook_hash(secret=each.read_text(), notebook_id=NAME) for who, each in submissions.items()}
+    names = {who: f"{each}.html" for who, each in hashes.items()}
+    assert {path.name for path in returned.iterdir()} == set(names.values()) and names[me] != names[other]
+    mine = hub.do(me, "cat", str(folder / names[me]))
+    assert me in mine and other not in mine
+    # A student doesn't get the other's secret, nor the page that the other has fetched.
+    assert all(path.read_text() != submissions[other].read_text() for path in (hub.machine.home / me).rglob(SECRET))
+    for path in (f"/home/{other}/{submissions[other].relative_to(hub.machine.home / other)}", f"/home/{other}/{NAME}"):
+        assert "Permission denied" in hub.refused(me, "ls", path)
+    assert page.request.get(f"{hub.url}/user/{other}/files/{NAME}/feedback").status in (403, 404)
+
+
+def secret_of(hub: Hub, who: str) -> Path:
+    """The secret of a student's only submission, which nbgrader keeps in the student's home."""
+    [found] = (hub.machine.home / who).rglob(SECRET)
+    return found
 
 
 def nbgraders_own_commands_work(hub: Hub, instructor: Terminal) -> None:
