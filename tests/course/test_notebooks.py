@@ -22,7 +22,7 @@ from autograder.grading import source
 from course_utils.progress import FILE_VARIABLE
 
 SKIPPED = "○ Skipped: this cell needs "
-SOLVED_IN_JUPYTERLAB = "01_tensors", "05_flops_and_mfu"  # SOLVED in tests/browser/test_lectures.py
+SOLVED_IN_JUPYTERLAB = "01_tensors", "05_flops_and_mfu", "14_capstone"  # SOLVED in tests/browser/test_lectures.py
 
 
 @pytest.mark.timeout(900)
