@@ -28,7 +28,8 @@ ROOT = Path(__file__).parents[2]
 LECTURES = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
 SCREENSHOTS = os.environ.get("COURSE_SCREENSHOTS", "")
 WIDTHS = (1_440, 720)  # of the screenshots, in pixels
-# Between them they have every kind of picture; untouched, the last one has none. Untouched, they run in tests/course/test_notebooks.py.
+# Between them they have every kind of picture; untouched, the last one has none. Untouched, they run in
+# tests/course/test_notebooks.py.
 SOLVED = {"01_tensors", "05_flops_and_mfu", "14_capstone"}
 SKIPPED = "○ Skipped: this cell needs "
 # Whether all code cells ran. The page cannot be asked: a folded cell shows no number.
