@@ -106,9 +106,10 @@ class Guide:
                 f"Choose {above}, then run this cell."
             )
         elif line := self._missing_name(error, trace):
+            # Still an error in the saved notebook, which tells the grader what the student saw.
+            shell._showtraceback(kind, error, [line])
             steps_to_it = "".join(traceback.format_exception(kind, error, trace.tb_next))  # the first is IPython's
-            fold = f"<details><summary>Traceback</summary><pre>{html.escape(steps_to_it)}</pre></details>"
-            _say(line, fold=fold)
+            _say("", f"<details><summary>Traceback</summary><pre>{html.escape(steps_to_it)}</pre></details>")
         else:
             shell.showtraceback((kind, error, trace), tb_offset=tb_offset, running_compiled_code=True)
 
@@ -156,8 +157,8 @@ class Guide:
         return ""
 
 
-def _say(text: str, markup: str = "", fold: str = "") -> None:
+def _say(text: str, markup: str = "") -> None:
     from IPython.display import display
 
     markup = markup or html.escape(text)
-    display({"text/plain": text, "text/html": f"<p role='status'>{markup}</p>{fold}"}, raw=True)  # type: ignore[no-untyped-call]
+    display({"text/plain": text, "text/html": f"<div role='status'>{markup}</div>"}, raw=True)  # type: ignore[no-untyped-call]
