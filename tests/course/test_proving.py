@@ -167,7 +167,7 @@ def test_a_hole_that_few_inputs_show_is_reported_with_its_smallest_input(tmp_pat
     spec = read(tmp_path, replaced("st.integers(-9, 9)", "st.integers(0, 2_000)")(SOUND))
     wrong = CELLS.solution.replace("if low > high:", "if low > high or x == 777:")
     prover = proving.Prover(spec, 5_000, (), 0)
-    found = prover.shrunk(checks.trial(spec, exercise.Program("wrong", "one number", wrong)), prover.pools[0])
+    found = prover.shrunk(checks.trial(spec, exercise.KnownProgram("wrong", "one number", wrong)), prover.pools[0])
     assert found is not None and found.args == (777, 0, 0)
 
 

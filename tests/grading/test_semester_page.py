@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import functools
 import re
 import shlex
 import shutil
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from importers import Canvas, Person
@@ -60,8 +60,12 @@ def test_every_command_works_in_this_order(has_own: bool, tmp_path: Path, monkey
         monkeypatch.setattr(module, "CHECKS", checks)
     for name in ("BUILD", "COVERAGE", "TEACHING"):
         monkeypatch.setattr(project, name, tmp_path / name.lower())
-    into = functools.partial(build.students_notebooks, tmp_path / "notebooks", project.BUILD)
-    monkeypatch.setattr(build, "students_notebooks", into)
+    built = build.students_notebooks
+
+    def elsewhere(*places: Path, **more: Any) -> list[Path]:
+        return built(*(places or (tmp_path / "notebooks", project.BUILD)), **more)
+
+    monkeypatch.setattr(build, "students_notebooks", elsewhere)
     monkeypatch.setenv("HOME", str(tmp_path))
 
     # The page's two students, among others, and its rules, with the test's lecture.
