@@ -10,7 +10,7 @@ from autograder.inside.messages import Run
 
 
 def tried() -> sandbox.Sandbox:
-    """A sandbox in which code has run. Skips the test, with the reason, where there is none."""
+    """A sandbox in which code has run. Skips the test, with the reason, if no sandbox starts here."""
     try:
         box = sandbox.Sandbox()
         try:

@@ -138,7 +138,7 @@ _WRITERS: dict[Format, Callable[[Lecture, Mapping[str, Result], Mapping[str, Stu
 
 
 def _given(mark: Mark) -> float | None:
-    """The points of a mark; None if there are none until a person gives them."""
+    """The points of a mark; None until a person gives them, if no tests do."""
     return None if mark.open and mark.tests is None else mark.points
 
 
