@@ -9,6 +9,7 @@ import sys
 import webbrowser
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,7 +35,7 @@ from autograder.locks import locked
 from autograder.project import source_path
 from autograder.records import attempts, decisions, due, results, roster
 from autograder.records.export import Format
-from autograder.records.folder import CLASS, CONFIG, SETTINGS, ClassFolder, listed
+from autograder.records.folder import CLASS, CONFIG, NAMED, SETTINGS, ClassFolder, listed
 
 if TYPE_CHECKING:
     from autograder.records.grade import Summary
@@ -78,19 +79,40 @@ def _plain_errors() -> Iterator[None]:
 
 def _known(context: typer.Context, lecture_name: str | None) -> str | None:
     """The name of a lecture of this course or of the class in question, or a usage error that lists them."""
-    return _one_of(context.params.get("class_folder") or context.params.get("folder"), lecture_name)
+    folder = context.params.get("class_folder") or context.params.get("folder")
+    return _one_of(folder, lecture_name, may_have_class="class_folder" in context.params)
 
 
-def _one_of(folder: Path | None, lecture_name: str | None) -> str | None:
+def _one_of(folder: Path | None, lecture_name: str | None, *, may_have_class: bool = False) -> str | None:
     """The name of a lecture of this course or of the class in ``folder``, or a usage error that lists them."""
     with _plain_errors():
-        names = [path.stem for path in ClassFolder(folder or Path()).lectures]
-    if lecture_name is not None and lecture_name not in names:
-        raise typer.BadParameter(f"there is no lecture {lecture_name!r}; there are {', '.join(names)}")
+        paths = source.lectures(project.SOLUTIONS) if folder is None else ClassFolder(folder).lectures
+    if lecture_name is not None and lecture_name not in (names := [path.stem for path in paths]):
+        more = "; for one of a class's own lectures, add --class FOLDER" if may_have_class and folder is None else ""
+        raise typer.BadParameter(f"there is no lecture {lecture_name!r}; there are {', '.join(names)}{more}")
     return lecture_name
 
 
-_Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The class's folder, as `course init` makes it.")]
+def _with_settings(folder: Path) -> Path:
+    """The folder of a class, or an error if its settings are damaged: every command says so before anything else."""
+    with _plain_errors():
+        due.read(ClassFolder(folder), "")
+    return folder
+
+
+def _a_class(folder: Path | None) -> Path | None:
+    """The folder of a class that exists, or None if none was given."""
+    if folder is not None:
+        with _plain_errors():
+            ClassFolder(folder).require()
+        _with_settings(folder)
+    return folder
+
+
+_Folder = Annotated[
+    Path,
+    typer.Argument(metavar="FOLDER", callback=_with_settings, help="The class's folder, as `course init` makes it."),
+]
 _Assignment = Annotated[str, typer.Argument(metavar="LECTURE", callback=_known, help="Such as 01_tensors.")]
 _Roster = Annotated[
     Path | None,
@@ -101,7 +123,11 @@ _Roster = Annotated[
 _Class = Annotated[
     Path | None,
     typer.Option(
-        "--class", metavar="FOLDER", is_eager=True, help="A class that has lectures of its own (see its class.toml)."
+        "--class",
+        metavar="FOLDER",
+        is_eager=True,
+        callback=_a_class,
+        help="A class that has lectures of its own (see its class.toml).",
     ),
 ]
 _Unsafe = Annotated[
@@ -122,33 +148,55 @@ def init(
     have changed.
     """
     with _plain_errors():
-        paths = ClassFolder(folder).lectures
+        _require_room(course := ClassFolder(_with_settings(folder)))
+        if course.roster.exists():
+            roster.read(course.roster)  # raises if it's damaged
+        paths = course.lectures
         build.require_current(map(source.read, paths))
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder / ".init.lock", lambda: _say(f"waiting until another command has made {folder}")):
             lectures = build.course_directory(folder, paths, seed=None, course_id=course_id)
             for lecture in lectures:
                 console.print(f"{folder}/source/{lecture.name}", highlight=False)
-            _draw_inputs(ClassFolder(folder), lectures)
-    console.print(
-        f"Next, in {folder}:\n  nbgrader generate_assignment 01_tensors     (if you hand out or grade with nbgrader)\n"
-        "  course collect . 01_tensors SOURCE          (or put submissions into "
-        "submitted/STUDENT/01_tensors/01_tensors.ipynb)\n"
-        "  course grade . 01_tensors"
-    )
+            _draw_inputs(course, lectures)
+    if not (course.roster.exists() and (folder / SETTINGS).exists()):
+        console.print(
+            f"Next, in {folder}:\n  write roster.csv and class.toml             (the students and the due dates; "
+            "docs/semester.md shows both)\n"
+            "  nbgrader generate_assignment 01_tensors     (if you hand out or grade with nbgrader)\n"
+            "  course collect . 01_tensors SOURCE          (or put submissions into "
+            "submitted/STUDENT/01_tensors/01_tensors.ipynb)\n"
+            "  course grade . 01_tensors"
+        )
+
+
+def _require_room(course: ClassFolder) -> None:
+    """Raise :class:`CourseError` if a class can't be made in this folder, because something else is there."""
+    if course.root.is_dir():
+        if there := course.strange:
+            raise CourseError(
+                f"{course.root} is not a class's folder, and has other things in it: {listed(there)}\n"
+                "  → name a new folder, or an empty one"
+            )
+    elif course.root.exists():
+        raise CourseError(f"{course.root} is not a folder\n  → name a new one for the class")
 
 
 def _draw_inputs(course: ClassFolder, lectures: list[source.Lecture]) -> None:
     """Draw a class's own hidden inputs: all of them for a new class, those of changed exercises otherwise."""
-    if not (course.root / CLASS).exists() and not course.results.exists():
+    if new := not (course.root / CLASS).exists() and not course.results.exists():
         course.draw(secrets.randbits(63))
         console.print(f"{course.root / CLASS}: the seed of this class's hidden inputs; keep it from students")
     total = sum(len(lecture.exercises) for lecture in lectures)
+    drawn: list[str] = []
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task("Drawing this class's hidden inputs", total=total)
         for lecture in lectures:
-            for _ in build.draw_hidden(course.root, lecture, course.seed):
+            for name in build.draw_hidden(course.root, lecture, course.seed):
+                drawn.append(f"{lecture.name} {name}")
                 bar.advance(task)
+    if not new:
+        _say(f"Hidden inputs drawn: {', '.join(drawn) or 'none, since no exercise has changed'}")
 
 
 @app.command()
@@ -161,8 +209,8 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
     with _plain_errors():
         course = ClassFolder(folder)
         problems = source.read(course.source(lecture_name)).problems
-        course.require_submissions(lecture_name)
         students = roster.of(course, lecture_name, roster_file)
+        course.require_submissions(lecture_name)
         handed_in = {name: course.read(name, lecture_name) for name in students}
         read = []
         for name, each in handed_in.items():
@@ -191,7 +239,7 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
     for remark in [*remarks, *left_out]:
         _say(remark)
     _say(
-        f"{len(read)} submissions: {wanted} of them need attention, {unfinished} leave exercises unanswered. No code "
+        f"{counted(len(read), 'submission')}: {wanted} to look at, {unfinished} with unanswered exercises. No code "
         "was run, so none of the answers is known to be right: `course grade` says what they earn"
     )
     if wanted or left_out:
@@ -236,7 +284,8 @@ def collect(
     """Take submissions from Canvas, Moodle, GitHub or nbgrader's exchange.
 
     Keeps every attempt in attempts/ and puts each student's last one into submitted/. Safe to repeat. Exits with 1 if
-    something can't be matched to a student or can't be collected; everything else is still collected.
+    something can't be matched to a student, can't be collected, or is another lecture's; everything else is still
+    collected.
     """
     from autograder.records import collect as collecting
 
@@ -254,18 +303,21 @@ def collect(
             _say(f"would collect {student}, attempt {attempt.number}: {attempt.name}{late}")
     for remark in found.remarks:
         _say(f"• {remark}")
-    for failed in found.failed:
+    for failed in (*found.failed, *found.elsewhere):
         _say(f"• not collected: {failed}")
     for unmatched in found.unmatched:
         _say(f"• not matched: {unmatched}")
+    students = counted(len({student for student, _ in found.new}), "student")
     _say(
-        f"{len(found.new)} new attempts of {len({student for student, _ in found.new})} students, "
+        f"{counted(len(found.new), 'new attempt')} of {students}, "
         f"{found.known} collected before, {len(found.unmatched)} not matched; "
-        f"nothing found for {len(found.missing)} students"
+        f"nothing found for {counted(len(found.missing), 'student')}"
     )
-    if found.unmatched:
-        _say(f"To match them, write the names above into the column `also` of {roster_file or folder / 'roster.csv'}")
-    if found.unmatched or found.failed:
+    for other in sorted(found.others):
+        _say(f"  → `course collect {folder} {other} {source_of}` collects what is for {other}")
+    for sentence in collecting.advice(found.strangers, roster_file or folder / "roster.csv"):
+        _say(sentence)
+    if found.unmatched or found.failed or found.elsewhere:
         raise typer.Exit(1)
 
 
@@ -273,12 +325,17 @@ def _class(
     folder: ClassFolder, lecture_name: str, file: Path | None
 ) -> tuple[source.Lecture, dict[str, Result], dict[str, roster.Student]]:
     """The lecture, each student's result after decisions and due dates, and the students themselves."""
+    folder.require()
     students = roster.of(folder, lecture_name, file)
     lecture = source.read(folder.source(lecture_name))
     _take_over(folder, lecture)
     for remark in roster.left_out(folder, lecture_name):
         _say(f"• {remark}")
-    return lecture, due.table(folder, lecture_name, decisions.table(folder, lecture_name, students), students), students
+    found = due.table(folder, lecture_name, decisions.table(folder, lecture_name, students), students)
+    worth = {part.name: part.points for part in lecture.parts}
+    if old := [n for n, one in found.items() if one.marks and {m.exercise: m.worth for m in one.marks} != worth]:
+        _say(f"• graded before {lecture_name} changed: {_some(old)}: run `course grade {folder} {lecture_name}`")
+    return lecture, found, students
 
 
 def _take_over(folder: ClassFolder, lecture: source.Lecture) -> None:
@@ -287,12 +344,18 @@ def _take_over(folder: ClassFolder, lecture: source.Lecture) -> None:
         from autograder.records import gradebook  # with nbgrader, which takes seconds
 
         if count := gradebook.take_over(folder, lecture):
-            console.print(f"{count} decisions recorded from Formgrader", highlight=False)
+            console.print(f"{counted(count, 'decision')} recorded from Formgrader", highlight=False)
 
 
 def _say_counts(found: dict[str, Result]) -> None:
     parts = [f"{count} {state}" for state, count in counts(found).items() if count]
-    console.print(f"{len(found)} students" + (f": {', '.join(parts)}" if parts else ""), highlight=False)
+    console.print(counted(len(found), "student") + (f": {', '.join(parts)}" if parts else ""), highlight=False)
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first few of these names, and how many more there are."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(map(one_line, names[:NAMED])) + more
 
 
 def _show(path: Path) -> None:
@@ -338,6 +401,7 @@ def grade(
     """
     with _plain_errors():
         _require_linux()
+        roster.of(ClassFolder(folder), lecture_name, roster_file)  # say first if it's damaged, even if nobody handed in
         if dry_run:
             from autograder.records.grade import plan
 
@@ -353,7 +417,18 @@ def grade(
             roster=roster_file, database=database, limits=Limits(seconds=seconds),
         )  # fmt: skip
     _print_summary(summary)
+    _say_stale(ClassFolder(folder), lecture_name)
     _end(summary)
+
+
+def _say_stale(course: ClassFolder, lecture_name: str) -> None:
+    """Say if an exercise's check was corrected but not built: then grading goes on with the old one."""
+    from autograder.authoring import build
+
+    try:
+        build.require_current([source.read(course.source(lecture_name))])
+    except CourseError as error:
+        _say(f"• {error}")
 
 
 def _require_linux() -> None:
@@ -410,6 +485,8 @@ def _print_summary(summary: Summary) -> None:
             _say(f"• {result.student}, {result.state}:")
             for note in result.notes:
                 _say("    " + note.replace("\n", "\n    "))
+        if result.unread:
+            _say(f"• {result.student}: {result.unread}: ask for it again")
     table = Table("state", "students")
     for state, count in counts(summary.results).items():
         table.add_row(str(state), str(count))
@@ -417,6 +494,9 @@ def _print_summary(summary: Summary) -> None:
     table.add_row("all", str(len(summary.results)))
     console.print(table)
     _say(f"{len(summary.graded)} graded now")
+    if summary.changed:
+        names = [f"{one_line(student)} {before:g} → {after:g}" for student, before, after in summary.changed]
+        _say(f"The tests changed, and give other points for the same work: {_some(names)}")
 
 
 def _follow(folder: ClassFolder, lecture: source.Lecture, student: str, students: Mapping[str, roster.Student]) -> str:
@@ -456,7 +536,8 @@ def decide(
         ),
     ] = "",
     withdraw: Annotated[
-        bool, typer.Option("--withdraw", help="Use the tests' points again, and drop the comment.")
+        bool,
+        typer.Option("--withdraw", help="Drop the points and the comment; without EXERCISE, the extension, too."),
     ] = False,
     by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who decides. Default: you.")] = "",
     roster_file: _Roster = None,
@@ -472,30 +553,64 @@ def decide(
     with _plain_errors():
         course.require()
         lecture = source.read(course.source(lecture_name))
+        worth = {part.name: part.points for part in lecture.parts}
         _take_over(course, lecture)
         students = roster.of(course, lecture_name, roster_file)
         student = show_names.named(course, lecture_name, given := student, students)
+        until = decisions.day(until)
+        rules = due.read(course, lecture_name)
+        limit = rules.limit(students[student]) if until and student in students else None
+        if limit and limit == rules.limit(students[student], until):
+            last = f"{limit - timedelta(seconds=1):%Y-%m-%d}"  # a day's end is the beginning of the next
+            raise CourseError(f"{until} is no extension: it is due on {last} anyway\n  → give a later day")
+        before, _ = decisions.read(course, lecture_name, student) if student in students else ([], [])
         decisions.decide(
             course, lecture_name, student, exercise, points=points, comment=comment, withdraw=withdraw,
             reviewed=reviewed, until=until, by=by, roster=roster_file,
         )  # fmt: skip
         stands = decisions.apply(course, results.standing(course, lecture_name, student))
-        stands = due.table(course, lecture_name, {student: stands}, students)[student]
+        stands = due.table(course, lecture_name, {student: stands}, students, rules)[student]
         problem = _follow(course, lecture, student, students)
         other_attempts = (
-            until
-            and due.read(course, lecture_name).best
+            (until or points is not None)
+            and rules.best
             and (sum(each.notebook for each in attempts.read(course, lecture_name, student)) > 1)
         )
+    if points is not None and points > worth.get(exercise, points):
+        _say(f"• that's more than {one_line(exercise)} is worth, {counted(worth[exercise], 'point')}")
+    if until:
+        _say(f"• may hand in until the end of {until}")
+    if other_attempts:
+        _say(f"• another attempt may count now: run `course grade {folder} {lecture_name}` to find out")
+    about = f" for {one_line(exercise)}" if exercise else ""
+    stored = [] if points is None else [counted(points, "point")]
+    stored += [] if comment is None else ["a comment" if comment else "no comment"]
+    said = [f"{', '.join(stored)}{about}"] if stored else []
+    said += ["the review is finished"] if reviewed else []
+    if said:
+        _say(f"• recorded: {'; '.join(said)}")
+    if withdraw:
+        _say(f"• {_withdrawn(decisions.latest(before).get(exercise)) or 'there was nothing to withdraw'}{about}")
+    total = "" if stands.points is None else f", {stands.points:g} of {lecture.points:g} points"
+    _say(f"{given}: {stands.state}{total}")
     for note in stands.notes if given == student else ():  # notes may contain the name behind the alias
         _say(f"• {note}")
-    if other_attempts:
-        _say("• another attempt may count now: run `course grade` to find out")
-    worth = "" if stands.points is None else f", {stands.points:g} of {lecture.points:g} points"
-    _say(f"{given}: {stands.state}{worth}")
+    if stands.notes and not (until or withdraw):
+        done = f"course decide {folder} {lecture_name} {given} --reviewed"
+        _say(f"  → once you have checked what the notes say: `{done}`")
     if problem:
         print(f"course: recorded, but {problem}", file=sys.stderr)
         raise typer.Exit(1)
+
+
+def _withdrawn(last: decisions.Decision | None) -> str:
+    """What is withdrawn with this decision; "" for nothing."""
+    if last is None:
+        return ""
+    what = [counted(last.points, "point")] if last.points is not None else []
+    what += ["the comment"] if last.comment else []
+    what += [f"the extension to {last.until}"] if last.until and not last.exercise else []
+    return f"withdrawn: {', '.join(what)}" if what else ""
 
 
 @app.command()
@@ -528,7 +643,12 @@ def show(
 
 
 @app.command()
-def feedback(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = None) -> None:
+def feedback(
+    folder: _Folder,
+    lecture_name: _Assignment,
+    student: Annotated[str, typer.Option("--student", metavar="STUDENT", help="Only this student's page.")] = "",
+    roster_file: _Roster = None,
+) -> None:
     """Write each student's page: points, code, and what went wrong.
 
     feedback/STUDENT/LECTURE/LECTURE.html reveals nothing about hidden tests and shows a submission only as text;
@@ -539,7 +659,11 @@ def feedback(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = 
 
     course = ClassFolder(folder)
     with _plain_errors():
-        read, found, _ = _class(course, lecture_name, roster_file)
+        read, found, students = _class(course, lecture_name, roster_file)
+        if student:
+            if student not in found:
+                raise CourseError(roster.unknown(course, lecture_name, student, students.values()))
+            found = {student: found[student]}
         written = list(
             track(pages_of_feedback.write(course, read, found), "writing", len(found), console=console, transient=True)
         )
@@ -576,11 +700,9 @@ def interview(
 
     course = ClassFolder(folder)
     with _plain_errors():
-        read, found, _ = _class(course, lecture_name, roster_file)
+        read, found, students = _class(course, lecture_name, roster_file)
         if student and student not in found:
-            raise CourseError(
-                f"there is no student {one_line(student)!r} in {folder}\n  → `course show` lists them all"
-            )
+            raise CourseError(roster.unknown(course, lecture_name, student, students.values()))
         path, count, equal = interviews.write(course, read, found, student)
     console.print(
         f"{path}: questions for {counted(count, 'student')}; {counted(len(equal), 'identical answer')} "
@@ -668,10 +790,13 @@ def export(
             _say(f"{one_line(student)}: {one_line(before)} → {after}")
         for problem in compared.problems:
             _say(f"• {problem}")
-        _say(f"{compared.system} would change {len(compared.changes)} grades and keep {compared.same}; no changes made")
+        changes = counted(len(compared.changes), "grade")
+        _say(f"{compared.system} would change {changes} and keep {compared.same}; no changes made")
     if against is not None or not formats or {Format.CANVAS, Format.MOODLE} & {*formats}:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in lms.left_out(found, students).items())
-        _say(f"Canvas and Moodle: {len(lms.final(found, students))} students" + (reasons and f"; left out: {reasons}"))
+        left_out = lms.left_out(found, students)
+        reasons = ", ".join(f"{len(names)} {reason} ({_some(names)})" for reason, names in left_out.items())
+        final = counted(len(lms.final(found, students)), "student")
+        _say(f"Canvas and Moodle: {final}" + (reasons and f"; left out: {reasons}"))
     if against is not None and compared.problems:
         raise typer.Exit(1)
 
@@ -684,6 +809,7 @@ def formgrader(folder: _Folder, arguments: typer.Context) -> None:
     browser. Options after FOLDER are passed to JupyterLab, for instance --no-browser or --port 8890.
     """
     with _plain_errors():
+        ClassFolder(folder).require()
         if not (folder / CONFIG).is_file():  # nbgrader takes the folder that it is started in as the class
             raise CourseError(f"{folder} is not a class folder\n  → `course init {folder}` makes it one")
         from jupyterlab.labapp import LabApp
@@ -828,12 +954,15 @@ def _semester(folder: Path, students: int, seed: int, unsafe: bool) -> None:
 
 def _own(class_folder: Path) -> Path:
     """The folder of a class's own lectures."""
-    if (own := ClassFolder(class_folder).own) is None:
-        raise CourseError(
-            f"{class_folder / SETTINGS} names no folder with the class's own lectures\n"
-            '  → add a line such as exercises = "../our-exercises"'
-        )
-    return own
+    if (own := ClassFolder(class_folder).own) is not None:
+        return own
+    settings = class_folder / SETTINGS
+    if not settings.exists():
+        raise CourseError(f'{settings} is missing\n  → write it, with a line such as exercises = "../our-exercises"')
+    raise CourseError(
+        f"{settings} names no folder with the class's own lectures\n"
+        '  → add a line such as exercises = "../our-exercises"'
+    )
 
 
 @app.command()
@@ -889,7 +1018,14 @@ def check(
             if exercise in ("", cells.name)
         ]
         if not chosen:
-            raise FileNotFoundError(f"no exercise {exercise!r} in {lecture_name or 'the lectures'}")
+            found = [cells.name for path in paths for cells in source.read(path, built=False).exercises]
+            named = f" {one_line(exercise)!r}" if exercise else "s"
+            remedy = "CONTRIBUTING.md has one to start from"
+            if not paths:
+                remedy = "for one of the course's own lectures, leave out --class"
+            elif found:
+                remedy = f"it has {', '.join(found)}"
+            raise CourseError(f"no exercise{named} in {lecture_name or 'the lectures'}\n  → {remedy}")
         # Narrow enough for a terminal of 80 columns.
         table = Table(
             "lecture",
@@ -1008,23 +1144,35 @@ def release(
 ) -> None:
     """Make the students' release, as a folder and a zip.
 
-    It contains notebooks, helper code and environment, but no solutions. The same sources give the same bytes.
+    It contains notebooks, helper code and environment, but no solutions. The same sources give the same bytes. Replaces
+    the release that FOLDER has.
     """
-    from autograder.authoring.release import make_release
+    from autograder.authoring import release as releases
 
     if no_notebooks and lectures:
         raise typer.BadParameter("--lecture and --no-notebooks contradict each other")
     known = ClassFolder(class_folder or Path())
-    chosen = [known.source(name) for name in sorted({*(lectures or ())}) if _one_of(class_folder, name)]
+    names = sorted({*(lectures or ())})
+    chosen = [known.source(name) for name in names if _one_of(class_folder, name, may_have_class=True)]
     with _plain_errors():
-        if class_folder:
-            known.require()
-            due.read(known, "")  # raises if class.toml is damaged, rather than leave the class's lectures out
         own = known.own if class_folder else None
-        made = make_release(folder or project.BUILD, chosen if lectures or no_notebooks else None, own)
+        target = folder or project.BUILD
+        before = releases.notebooks(releases.place(target))
+        made = releases.make_release(target, chosen if lectures or no_notebooks else None, own)
+        inside = releases.notebooks(made)
         console.print(f"{made}", highlight=False, soft_wrap=True)
+        console.print(
+            f"{made.parent / made.name}.zip: for students, with {_lectures(inside)}", highlight=False, soft_wrap=True
+        )
+        if before and before != inside:
+            _say(f"It replaced the release with {_lectures(before)}; to keep both, name another FOLDER for one of them")
         if class_folder and own is None:
             _say(f"Only the course's lectures are included: {class_folder / SETTINGS} names no folder with others")
+
+
+def _lectures(names: Sequence[str]) -> str:
+    """How many lectures there are, with their names if they're few."""
+    return counted(len(names), "lecture") + (f" ({', '.join(names)})" if 0 < len(names) <= 3 else "")
 
 
 @app.command()

@@ -15,7 +15,12 @@ from sphinx.util.docutils import SphinxDirective
 
 
 def mathml(formula: str, display: Literal["inline", "block"]) -> str:
-    return convert(formula, display=display).replace(r"\_", "_")  # latex2mathml leaves the backslash within \text
+    """A formula in LaTeX as MathML. Raises ValueError if it has something that latex2mathml doesn't know."""
+    found = convert(formula, display=display).replace(r"\_", "_")  # latex2mathml leaves the backslash within \text
+    unknown = re.search(r">(&|\\\w*)<", found)  # such as the & of `aligned`; that of `split` it knows
+    if unknown:
+        raise ValueError(f"The web book can't draw {unknown[1]} in this formula: {formula}")
+    return found
 
 
 def inline(self: Any, node: nodes.math) -> None:

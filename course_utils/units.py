@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 _SIZES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
@@ -33,6 +34,8 @@ def parse(text: str, unit: str = "") -> float:
 
 def _split(text: str) -> tuple[float | None, str]:
     match = re.fullmatch(r"\s*([+-]?[0-9_.,]+(?:e[+-]?\d+)?)\s*([A-Za-z/]*)\s*", text)
+    if match and "," in match[1] and not re.match(r"[+-]?\d{1,3}(?:,\d{3})+(?![\d,_])", match[1]):
+        return None, ""  # not between thousands, so it may be a decimal comma
     try:
         return (float(match[1].replace(",", "")), match[2]) if match else (float(text), "")
     except ValueError:
@@ -85,6 +88,25 @@ def readable(value: float, unit: str) -> str:
     return f"{plain(value)} {unit}".strip()
 
 
+def ticks(values: Sequence[float], unit: str = "") -> list[str]:
+    """The positive numbers along an axis in one notation: as :func:`readable` has them, or all as powers of ten.
+
+    ``ticks([1, 100, 1e4])`` is ``["1", "100", "10,000"]``, but ``ticks([1, 1e-4, 2e-8])`` is
+    ``["1", "10⁻⁴", "2 · 10⁻⁸"]``. The unit follows each number.
+    """
+    words = [readable(value, unit) for value in values]
+    if not any(re.match(r"[\d.]+e", word) for word in words):
+        return words
+    return [f"{_power(value)} {unit}".strip() for value in values]
+
+
+def _power(value: float) -> str:
+    if 1 <= value < 99.95:
+        return plain(value)
+    digits, exponent = f"{value:.2e}".split("e")
+    return ("" if float(digits) == 1 else f"{float(digits):g} · ") + "10" + raised(int(exponent))
+
+
 def compared(what: str, guess: float | None, answer: float, unit: str) -> str:
     """The answer in one line, with the guess and how far off it was, if there is a guess.
 
@@ -96,13 +118,13 @@ def compared(what: str, guess: float | None, answer: float, unit: str) -> str:
     said = readable(guess, unit if takes_prefix(unit) else "")  # other units already follow the answer
     line += f"; you said {said}"
     side = "high" if guess > answer else "low"
-    if answer == int(answer) < 100 and not takes_prefix(unit) and guess != answer:
+    if answer == int(answer) < 100 and not takes_prefix(unit) and guess != answer and not guess < 0 < answer:
         return f"{line}, {side} by {plain(abs(guess - answer))}"
     if guess == answer or (guess > 0 and answer > 0 and 0.95 < guess / answer < 1.05):
         return f"{line}: right"
     if guess > 0 and answer > 0:
         return f"{line}, {side} by a factor of {plain(max(guess, answer) / min(guess, answer))}"
-    return line
+    return f"{line}, but the answer is positive" if answer > 0 else line
 
 
 def format_bytes(n: float) -> str:

@@ -18,8 +18,9 @@ function of your own against published figures for nine training runs.
 Wherever code can check a claim, a cell below it does so with an `assert`, a line that stops with an error if the claim
 is false, so you rarely have to take our word for it. Where the text says *predict*, replace `None` with a number, even
 a rough one, and keep going: the next cell puts it next to the result. A guess that is far off shows you what to look
-at. Your guesses stay on your machine, in a file called `predictions.json`, and at the end of the lecture you'll see
-them all in one picture.
+at. Your guesses stay on your machine, in a file called `predictions.json`, and at the end of this lecture you'll see
+them all in one picture. Where it says *try it yourself*, change a cell and see what happens; an `assert` that fails
+then was about the values before your change.
 
 Exercises are rated ★ to ★★★, with a rough time in minutes for each. If you're short of time, do those marked
 *essential* first: they carry the main ideas. Write your code where it says `# YOUR CODE HERE`. The cell below it tries
@@ -126,7 +127,7 @@ runs = {
     "GPT-4 (2023), an estimate": gpt4,
     "Llama 3.1 405B (2024)": FACTS["Llama 3.1 405B training FLOPs"].value,
 }
-ours = "eight H100s for two weeks, at peak"
+ours = "eight H100s for two weeks"
 finding = f"Training GPT-3 took {gpt3 / budget:.0f} times what eight H100s can do in two weeks"
 plots.show(
     plots.magnitudes(
@@ -188,7 +189,10 @@ tokens. In the **forward pass** the model reads the text and predicts each next 
 parameter by a number and adds the product to a running sum: 2 FLOPs per parameter. The **backward pass** then works out
 how each parameter should change to improve the predictions, and this takes twice as much work: 4 FLOPs. So
 
-$$\text{training FLOPs} \approx 6 \cdot \text{parameters} \cdot \text{tokens} = 6 \, N \, D .$$
+$$\begin{split}
+\text{training FLOPs} & \approx 6 \cdot \text{parameters} \cdot \text{tokens} \\
+& = 6 \, N \, D .
+\end{split}$$
 
 Lecture 05 derives the 2 and lecture 06 derives the 4, down to the last FLOP, and both show where the rule breaks down.
 The formula knows nothing about the model except its size. Does it still give the right answer?
@@ -341,8 +345,8 @@ The formula for the FLOPs has two unknowns, $N$ and $D$. With a given budget of 
 little text or a small model on a lot of it. Which choice gives the best model? In 2022 a group at DeepMind trained more
 than 400 models to find out (Hoffmann and others, the *Chinchilla* paper). They fitted a scaling law to the results. A
 **scaling law** is a formula that predicts how good a model will be from its size, its training data and the compute
-spent on it. According to theirs, it's best to use roughly *20 tokens per parameter*, so the model and the data should
-both grow with the *square root* of the budget.
+spent on it. According to theirs, the **compute-optimal** choice, the best one for a given budget, is roughly *20 tokens
+per parameter*, so the model and the data should both grow with the *square root* of the budget.
 
 ### Exercise 0.2 · Model and data for a budget &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 
@@ -388,22 +392,20 @@ reconcile(
 print(f"on {tokens / 1e9:.0f} billion tokens")
 
 assert round(parameters / 1e9, 1) == 5.6 and round(tokens / 1e9) == 113
-assert math.isclose(
-    training_days(parameters, tokens, 8, h100, 0.4), 14
-)  # back to the two weeks
+# back to the two weeks
+assert math.isclose(training_days(parameters, tokens, 8, h100, 0.4), 14)
 
 four_times, _ = compute_optimal(4 * affordable)
 assert math.isclose(four_times, 2 * parameters)
 
 # %% [markdown]
 r"""
-Let's see what this rule says about real models.
+Let's see what this rule says about real models, and how many parameters and tokens would be compute-optimal for the
+same FLOPs.
 """
 
 # %%
-print(
-    f"{'':>15}{'parameters':>12}{'tokens':>10}{'ratio':>8}    compute-optimal for the same FLOPs"
-)
+print(f"{'':>14}{'parameters':>11}{'tokens':>8}{'ratio':>7}   compute-optimal")
 for name in (
     "GPT-3",
     "Gopher",
@@ -416,8 +418,8 @@ for name in (
     d = FACTS.get(f"{name} tokens", FACTS["Llama 3.1 tokens"]).value
     best_n, best_d = compute_optimal(6 * n * d)
     print(
-        f"{name:>15}{n / 1e9:>10.0f} B{d / 1e12:>8.1f} T{d / n:>8,.0f}"
-        f"    {best_n / 1e9:,.0f} B on {best_d / 1e12:.1f} T"
+        f"{name:>14}{n / 1e9:>9.0f} B{d / 1e12:>6.1f} T{d / n:>7,.0f}"
+        f"   {best_n / 1e9:,.0f} B on {best_d / 1e12:.1f} T"
     )
 
 assert FACTS["Chinchilla tokens"].value / FACTS["Chinchilla parameters"].value == 20
@@ -435,7 +437,8 @@ that a mistake? No: a model is trained once and used for years, and a small one 
 Know what a rule optimizes before you follow it.
 
 A later fit to Chinchilla's data predicts the *loss*, a measure of how bad the model's predictions are, at any ratio
-(Besiroglu and others, 2024). The picture below starts with your two-week budget. According to this fit, how much of the
+(Besiroglu and others, 2024). The picture below starts with your two-week budget and 20 tokens per parameter. FLOPs are
+*wasted* if a model with the best ratio would reach the same loss without them. According to this fit, how much of the
 budget is wasted at Llama 3.1 8B's ratio? And how far from 20 can you go before a tenth is wasted?
 """
 
@@ -443,7 +446,10 @@ budget is wasted at Llama 3.1 8B's ratio? And how far from 20 can you go before 
 from course_utils.explorers import model_or_data
 
 budgeted = model_or_data.explore(3.83e21, ratio=20)  # 0.4 of what eight H100s could do
-budgeted.predicted("the model for two weeks of eight H100s")
+budgeted.predicted(
+    "the model for two weeks of eight H100s",
+    "How many billion parameters are best for 3.83e21 FLOPs (two weeks of eight H100s), with 20 tokens for each?",
+)
 
 # %% [markdown]
 r"""
@@ -562,7 +568,7 @@ r"""
 A **gigabyte** (GB) is $10^9$ bytes. A **gibibyte** (GiB) is $2^{30} = 1{,}073{,}741{,}824$ bytes, 7% more. GPU makers
 quote memory in GB; many tools count in GiB, and some of those label the result GB. An H100 is sold with 80 GB. You may
 read that it has "100 GB" (it doesn't) or see $80 \cdot 1024^3$ in code (that's 80 GiB, or 85.9 GB). How much does it
-really have?
+really have, according to NVIDIA's command `nvidia-smi`?
 """
 
 # %% tags=["error-22"]
@@ -626,8 +632,8 @@ guess = None  # billion parameters
 # %% tags=["item-2", "item-3"]
 recipes = {
     "AdamW, all float32": ("float32", "float32", "AdamW", "float32", None),
-    "AdamW, bfloat16 with a float32 master copy": ("bfloat16", "bfloat16", "AdamW", "float32", "float32"),
-    "AdamW, bfloat16 without a master copy": ("bfloat16", "bfloat16", "AdamW", "float32", None),
+    "AdamW, bfloat16, float32 master copy": ("bfloat16", "bfloat16", "AdamW", "float32", "float32"),
+    "AdamW, bfloat16, no master copy": ("bfloat16", "bfloat16", "AdamW", "float32", None),
     "SGD, all float32": ("float32", "float32", "SGD", "float32", None),
 }  # fmt: skip
 largest = {}
@@ -639,8 +645,8 @@ model = largest["AdamW, all float32"]
 reconcile("the largest model on eight H100s", guess, model / 1e9, "billion parameters")
 
 assert largest["AdamW, all float32"] == 40e9
-assert largest["AdamW, bfloat16 with a float32 master copy"] == 40e9  # faster, not smaller
-assert round(largest["AdamW, bfloat16 without a master copy"] / 1e9) == 53
+assert largest["AdamW, bfloat16, float32 master copy"] == 40e9  # faster, not smaller
+assert round(largest["AdamW, bfloat16, no master copy"] / 1e9) == 53
 assert largest["SGD, all float32"] == 80e9
 
 # %%
@@ -654,7 +660,7 @@ plots.show(
             "second moment": 4 * model,
         },
         capacity=80e9,
-        capacity_label="80 GB",
+        capacity_label="80 GB card",
         title=finding,
     ),
     alt=f"{finding}: a bar of 640 GB, a quarter each for parameters, gradients and AdamW's first and second "
@@ -814,9 +820,8 @@ Which one is the limit for the 70-billion-parameter model of the first question?
 """
 
 # %%
-to_hold = cards_needed(
-    70e9, 1, 180, h100, 0.4, 80, 16
-)  # one token: almost no work, so memory decides
+# one token: almost no work, so memory decides
+to_hold = cards_needed(70e9, 1, 180, h100, 0.4, 80, 16)
 in_time = cards_needed(70e9, 15e12, 180, h100, 0.4, 80, 16)
 print(f"to hold it: {to_hold} cards; to be done in 180 days: {in_time:,}")
 
@@ -829,7 +834,8 @@ Fourteen cards would hold the model. The other thousand are there to finish in t
 
 ### What it costs
 
-GPUs are rented by the hour. Prices differ between providers, and they change; these were listed in the autumn of 2026.
+GPUs are rented by the hour. Prices differ between providers, and they change; these were listed in the autumn of 2026,
+except for the last one, which DeepSeek assumed in 2024.
 """
 
 # %%
@@ -888,7 +894,7 @@ assert hours * price == FACTS["DeepSeek-V3 cost"].value == 5.576e6
 per_flops = 1e21 * rent / (3600 * h100 * 0.4)  # USD for 1e21 FLOPs at an MFU of 0.4
 per_gb = rent / (label / 1e9)  # USD for a GB of an H100's memory for an hour
 print(
-    f"compute: {per_flops:,.0f} USD for 1e21 FLOPs, so GPT-3's {gpt3:.2e} would cost {gpt3 / 1e21 * per_flops:,.0f} USD"
+    f"compute: {per_flops:,.0f} USD for 1e21 FLOPs, {gpt3 / 1e21 * per_flops:,.0f} USD for GPT-3's"
 )
 print(f"memory:  {per_gb:.3f} USD for a GB for an hour")
 
@@ -902,7 +908,7 @@ At an MFU of 0.4 you pay about 2,800 dollars for $10^{21}$ FLOPs, and you pay fi
 But you can't rent one without the other. If you rent a card for its memory, you also pay for FLOP/s that sit idle, and
 vice versa. That's why this whole course is about making full use of both.
 
-*Try it yourself:* does a B200 do more FLOPs per dollar than an H100? (Its peak is in the table.)
+*Try it yourself:* does a B200 do more FLOPs per dollar than an H100? (Its peak is in `FACTS`.)
 
 ## 6 · Find the error
 
@@ -1132,19 +1138,22 @@ At 0.35 the count is seven as well, at 0.3 or 0.45 it's four, and at 0.5 it's on
 prove? Not that 0.4 is the right MFU: it's the only number in the formula that you have to assume, and we took it from
 runs like these. They prove that this one assumption is enough. The GPU-hours differ by a factor of 170, but the MFUs of
 seven runs lie between 0.34 and 0.43, and parameters, tokens and the card's peak account for all the rest. So for
-well-run training on GPUs, expect an MFU in that range. These nine say little about badly run training, since a team
+well-run training on GPUs, expect an MFU of about 0.4. These nine say little about badly run training, since a team
 with a low MFU has little reason to publish it.
 
-Here's the whole formula with sliders, set to the first question, above the GPU-hours of seven published runs. Choose
-one of them and its card (an A100 for Llama 2), and move the MFU until your dot stands above the run's square. Do you
-get the implied MFUs printed above? And which controls change the number of days but not the bill?
+Here's the whole formula with sliders. They start at the first question's run. The picture also shows the GPU-hours of
+seven of the nine runs. Choose one of these and its card (an A100 for Llama 2), and move the MFU until your dot stands
+above the run's square. Do you get the implied MFUs printed above? And which controls change the number of days but not
+the bill?
 """
 
 # %%
 from course_utils.explorers import training_time
 
-first_question = training_time.explore(70e9, 15e12, cards=1_024, mfu=0.4)
-first_question.predicted("70 B parameters, 15 T tokens, 1,024 H100s at MFU 0.4")
+training_time.explore(70e9, 15e12, cards=1_024, mfu=0.4).predicted(
+    "70 B parameters, 15 T tokens, 1,024 H100s at MFU 0.4",
+    "How many days do 70 billion parameters and 15 trillion tokens take on 1,024 H100s at an MFU of 0.4?",
+)
 
 # %% [markdown]
 r"""

@@ -200,7 +200,8 @@ r"""
 ## 3 · Where tensors live
 
 By default a tensor is stored in the CPU's memory, the *host memory*. A **GPU**, or graphics processing unit, is a chip
-with thousands of small cores; the card that carries it is called a GPU, too. A card such as the H100 has its own
+with thousands of small cores, grouped into *multiprocessors*; the card that carries it is called a GPU, too. A card
+such as the H100 has its own
 memory, the *device memory*, and PyTorch can compute on the card only with tensors that are stored there. (An Apple GPU
 shares the CPU's memory, but PyTorch still copies tensors.) So tensors have to be copied to the card, and the path is
 narrow: they travel over a link called *PCIe*, which is much slower than the GPU's own memory. The **bandwidth** of a
@@ -210,11 +211,11 @@ memory or of a connection is the number of bytes per second that it can move.
 # %% [markdown]
 r"""
 ```mermaid
-flowchart LR
+flowchart TD
   accTitle: The path from disk to a GPU's cores
   accDescr: Data passes from disk through the memory of the CPU and a narrow link to the memory of the GPU, which feeds its cores at terabytes a second.
   D[(disk)] --> R["CPU memory<br/>tens to hundreds of GB/s"]
-  R -- "PCIe 5 ×16: up to 64 GB/s each way" --> H["GPU memory<br/>H100 SXM: 80 GB"]
+  R -- "PCIe 5 ×16<br/>≤ 64 GB/s each way" --> H["GPU memory<br/>H100 SXM: 80 GB"]
   H -- "3.35 TB/s" --> S["GPU cores"]
 ```
 """
@@ -547,7 +548,7 @@ r"""
 
 ## 4 · Elementwise operations
 
-You now know how much memory tensors take and what it costs to move them. What are they for? A **Transformer**
+You now know how much memory tensors take and what it costs to move them. Now let's compute with them. A **Transformer**
 is the usual kind of language model, a stack of layers that all have the same form. In this section and the next two,
 you'll write three of its parts: a normalization, a mask, and a linear layer.
 
@@ -619,7 +620,7 @@ r"""
 <details><summary>Hint 2</summary>The mean must keep its dimension (<code>keepdim=True</code>), or it's aligned with the wrong one. For a square matrix nothing warns you.</details>
 
 **Why it matters.** Llama normalizes this way twice in every layer (Touvron and others, 2023, arXiv:2302.13971), and
-you'll meet its layers in lecture 07. There the function you just wrote, multiplied by a learned scale, is called
+you'll meet its layers in lecture 06. There the function you just wrote, multiplied by a learned scale, is called
 *RMSNorm*.
 
 How much does the result still tell you about the vector's original magnitude? Nothing, as long as the mean of its
@@ -780,9 +781,10 @@ assert y.shape == (batch, tokens, 16, 2)
 r"""
 ### Exercise 1.6 · A linear layer for any batch &nbsp; ★☆☆ &nbsp; 5 minutes
 
-Write `batched_linear(x, w, b)`: multiply each vector along the last dimension of `x` by `w` and add `b`. There may be
-any number of leading dimensions, including none, and each may have any size, including 0. Don't use a loop, and don't
-sum up elementwise products by hand: make it *one* matrix product for the whole batch, which is what a GPU is fast at.
+Write `batched_linear(x, w, b)`: multiply each vector along the last dimension of `x` by `w` and add `b`, the *bias*.
+There may be any number of leading dimensions, including none, and each may have any size, including 0. Don't use a
+loop, and don't sum up elementwise products by hand: make it *one* matrix product for the whole batch, which is what a
+GPU is fast at.
 Don't change the arguments. They all have the same dtype, and so does the result. Training will send gradients back to
 all three.
 """
@@ -861,7 +863,7 @@ ledger = {
 }
 total = sum(ledger.values())
 for kind, size in ledger.items():
-    print(f"{kind:>13}: {format_bytes(size):<22} {size / total:6.1%}")
+    print(f"{kind:>13}: {format_bytes(size):<20} {size / total:6.1%}")
 print(f"{'in all':>13}: {format_bytes(total)}")
 cards = math.ceil(total / 80e9)
 reconcile("80 GB cards to hold GPT-3's weights in bfloat16", guess, cards, "cards")
@@ -901,8 +903,8 @@ for way, rate in rates.items():
 
 # %% [markdown]
 r"""
-So here's the answer to the opening question, for GPT-3. At two bytes each, its weights need as many cards as you see in
-the picture, and two thirds of the weights are in the feed-forward blocks. Moving all the weights takes 5.5 seconds over
+So here's the answer to the opening question, for GPT-3. At two bytes each, its weights take 349 GB, so you need five
+80 GB cards, and two thirds of the weights are in the feed-forward blocks. Moving all the weights takes 5.5 seconds over
 PCIe, at 64 GB/s, but only a tenth of a second at the bandwidth of an H100's own memory.
 
 ## Takeaways

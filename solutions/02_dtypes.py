@@ -8,7 +8,7 @@ r"""
 > **What do the bits inside an element mean, and what gets lost?**
 
 A **floating-point number** is stored like a number in scientific notation, with a sign, a few digits and an exponent.
-In a tensor it has exactly 64, 32, 16, 8 or even 4 bits. So every format can represent only certain numbers and must
+In a tensor it has just 64, 32, 16, 8 or even 4 bits. So every format can represent only certain numbers and must
 round all the others. The designer of the format chose which numbers it can represent, and you choose again whenever you
 write `dtype=`. In this lecture you'll write a decoder and check it against PyTorch on every one of the 131,584 bit
 patterns of `float16`, `bfloat16` and the two 8-bit formats. You'll also see which formats round gradients to zero,
@@ -54,7 +54,7 @@ def fields(x: float) -> str:
 
 
 for value in (1.0, -1.0, 2.0, 3.0, 0.15625, 0.1):
-    print(f"{value:>8}   {fields(value)}")
+    print(f"{value:>7}  {fields(value)}")
 
 assert fields(1.0) == "0 01111111 00000000000000000000000"  # exponent field 127
 assert fields(-1.0) == "1 01111111 00000000000000000000000"  # only the sign differs
@@ -161,7 +161,7 @@ plots.show(
 
 # %% [markdown]
 r"""
-Look at two pairs of formats. **bfloat16** is `float32` without its lower 16 bits: it has the same range and far less
+Look at two pairs of formats. **bfloat16** is `float32` without its lower 16 bits: it has almost the same range and far less
 precision. In the same way, E5M2 (PyTorch's `float8_e5m2`) is `float16` without its lower 8 bits. The next cell shows
 both: `>> 16` shifts the bits 16 places to the right, so that the lower 16 disappear, and `<< 16` shifts the others
 back.
@@ -180,10 +180,10 @@ assert torch.equal(cut.to(torch.float8_e5m2).half(), cut)
 # %% [markdown]
 r"""
 The names of the 8-bit formats, together called **fp8**, describe their layout: *E5M2* has five exponent bits and two
-mantissa bits, *E4M3* has four and three. E5M2 follows all the rules above. E4M3 breaks one. Its designers gave up
-infinity for more range: the highest exponent is used for ordinary numbers, and the *only* NaN is the pattern with all
-exponent and mantissa bits set (with either sign). PyTorch's name for it reflects both changes: in `float8_e4m3fn`, `f`
-stands for *finite* and `n` for a nonstandard NaN.
+mantissa bits, *E4M3* has four and three. E5M2 follows all the rules above. E4M3 breaks the rule for an exponent field of all ones. Its
+designers gave up infinity for more range: the highest exponent is used for ordinary numbers, and the *only* NaN is the
+pattern with all exponent and mantissa bits set (with either sign). PyTorch's name for it reflects both changes: in
+`float8_e4m3fn`, `f` stands for *finite* and `n` for a nonstandard NaN.
 """
 
 # %% tags=["item-12"]
@@ -197,7 +197,8 @@ assert list(largest.values()) == [448, 57_344]
 
 every = torch.arange(256, dtype=torch.uint8)  # all patterns of eight bits
 finite = {dtype: int(every.view(dtype).float().isfinite().sum()) for dtype in largest}
-print(finite)
+for dtype, count in finite.items():
+    print(f"{dtype}: {count} of 256 patterns are finite")
 assert finite == {torch.float8_e4m3fn: 254, torch.float8_e5m2: 248}
 
 # %% [markdown]
@@ -353,7 +354,7 @@ Let's compare yours with PyTorch's.
 """
 
 # %% tags=["item-11"]
-print(f"{'':>14} {'max':>11} {'min normal':>12} {'min subnormal':>15} {'eps':>10}")
+print(f"{'':>13} {'max':>11} {'min normal':>11} {'min subnormal':>14} {'eps':>9}")
 for name, (exponent_bits, mantissa_bits) in layouts.items():
     ours = limits(exponent_bits, mantissa_bits, finite=name.endswith("fn"))
     theirs = torch.finfo(getattr(torch, name))
@@ -361,8 +362,8 @@ for name, (exponent_bits, mantissa_bits) in layouts.items():
     assert ours["smallest_normal"] == theirs.smallest_normal == theirs.tiny
     assert ours["eps"] == theirs.eps
     print(
-        f"{name:>14} {ours['max']:>11.5g} {ours['smallest_normal']:>12.3g} "
-        f"{ours['smallest_subnormal']:>15.3g} {ours['eps']:>10.3g}"
+        f"{name:>13} {ours['max']:>11.5g} {ours['smallest_normal']:>11.3g} "
+        f"{ours['smallest_subnormal']:>14.3g} {ours['eps']:>9.3g}"
     )
 
 # %% [markdown]
@@ -411,7 +412,7 @@ r"""
 In `bfloat16` both numbers survive, which is the point of the format (Kalamkar and others, 2019, arXiv:1905.12322).
 
 > **Trap: a number can survive and still change.** A check such as `x != 0` shows only that the number hasn't become 0.
-> It's now 1.0012e-08 instead of 1e-8, 0.12% too large, and 70,000 has become 70,144.
+> Here 1e-8 has become 1.0012e-08, 0.12% too large, and 70,000 has become 70,144.
 
 Where exactly is the edge? A conversion rounds to the nearest number that the format can represent, and for rounding,
 infinity counts as the number that would come right after the largest one. So a number is lost only if it rounds to 0 or
@@ -437,9 +438,8 @@ NaN. So when the loss of a `float16` run turns into NaN, look for a number that 
 
 # %%
 scores = torch.tensor([70_000.0, 1.0], dtype=torch.float16)
-shifted = (
-    scores - scores.max()
-)  # subtract the largest, as programs usually do before they take exponentials
+# subtract the largest, as programs usually do before they take exponentials
+shifted = scores - scores.max()
 print(shifted)
 assert shifted.isnan().tolist() == [True, False]  # inf - inf
 assert shifted.sum().isnan()
@@ -647,9 +647,8 @@ print(
 assert total == 256
 assert gap(256.0, torch.bfloat16) == 2  # 257 lies halfway between 256 and 258 …
 assert torch.tensor(257.0).bfloat16() == 256  # … and rounds down
-assert (
-    torch.ones(1000, dtype=torch.bfloat16).sum() == 1000
-)  # sum() keeps its running sum in float32
+# sum() keeps its running sum in float32
+assert torch.ones(1000, dtype=torch.bfloat16).sum() == 1000
 
 # %% [markdown]
 r"""
@@ -663,11 +662,11 @@ the running sum in the wider format and round once, at the end.
 We can watch rounding to nearest in the conversion from `float32` to `bfloat16`. The upper 16 bits are the neighbor
 nearer to zero, and the lower 16 bits say how far beyond it the number lies:
 
-```
-lower 16 bits    below 0x8000, which is 1000 0000 0000 0000 in base two:    the upper bits stay
-                 above:                                                     the upper bits go up by 1
-                 exactly 0x8000, a tie:                                     up by 1 only if they are odd
-```
+| lower 16 bits | upper 16 bits |
+|---|---|
+| below `0x8000`, which is 1000 0000 0000 0000 in base two | stay |
+| above `0x8000` | go up by 1 |
+| exactly `0x8000`, a tie | go up by 1 only if they are odd |
 
 If rounding up overflows the mantissa, the carry goes into the exponent. As you saw above, that's correct.
 """
@@ -741,10 +740,11 @@ r"""
 ## 6 · What it means for training
 
 Here's a small network in `float32`. (You needn't be able to read its code yet: gradients come in lecture 06 and models
-in 07.) On its way to the first layer's weights, the backward pass computes the gradient of the loss with respect to the
-output of the first tanh, one number for each element of that output. These gradients are small. The loss is a mean over
-the batch, so each example's contribution is divided by the batch size: 16,384 here. (In a language model each *token*
-is an example, and DeepSeek-V3's batches have up to 63 million of them; arXiv:2412.19437.)
+in 07.) Before it reaches the first layer's weights, the backward pass computes how the loss depends on the output of the
+first tanh, the nonlinear function after that layer: one gradient for each element of that output. These
+gradients are small. The loss is a mean over the batch, so each example's contribution is divided by the batch size:
+16,384 here. (In a language model each *token* is an example, and DeepSeek-V3's batches have up to 63 million of them;
+arXiv:2412.19437.)
 """
 
 # %%
@@ -804,7 +804,6 @@ figure = plots.curves(
     xlabel="factor by which the gradients are multiplied",
     ylabel="share that survives",
     shares=True,
-    against="computed",
     title="float16 needs the gradients scaled into its range; bfloat16 does not",
 )
 plots.show(
@@ -892,21 +891,23 @@ assert gap(1.0, torch.bfloat16) == 8 * gap(1.0, torch.float16)
 r"""
 In training, nothing would warn you of such an error. The gradient would be fine, and so would the update computed from
 it (the gradient times a small number, the *learning rate*): it's the *sum* that gets rounded. There are two remedies.
-The usual one is to keep a `float32` copy of the weights, the *master weights*, add the updates there, and compute with
+The usual one is to keep a `float32` copy of the weights, the *master weights* (lecture 00's *master copy*), add the
+updates there, and compute with
 a `bfloat16` copy of them. The other remedy changes how the sum is rounded. **Stochastic rounding** rounds a number to
-one of its two neighbors at random, with probabilities (a **probability** is a number between zero and one that says how
-likely something is) that make the result right *on average*. An update of a tenth of a gap then moves the weight by a
+one of its two neighbors at random, with probabilities that make the result right *on average*. (A **probability** is a
+number between zero and one that says how likely something is.) An update of a tenth of a gap then moves the weight by a
 whole gap one time in ten.
 
 So this is what each format means for training:
 
-| format | range | precision | for stable training |
-|---|---|---|---|
-| `float32` | ample | ample | nothing special, but it takes four bytes per number |
-| `bfloat16` | same as `float32` | too coarse for small updates | keep weights and sums in `float32` |
-| `float16` | gradients underflow, activations overflow | eight times as fine as `bfloat16`'s | scale the loss; keep weights and sums in `float32` |
-| `float8_e4m3fn` | ±448 | very coarse | use one scale factor per tensor or block (section 9); suits weights and activations |
-| `float8_e5m2` | ±57,344 | coarser still | the same; suits gradients (if each small block has its own scale factor, E4M3 works for these too; lecture 10) |
+- `float32` has ample range and precision, but takes four bytes per number.
+- `bfloat16` has the range of `float32`, but it's too coarse for small updates. Keep weights and sums in `float32`.
+- `float16` is eight times as fine as `bfloat16`, but gradients underflow and activations overflow. Scale the loss, and
+  keep weights and sums in `float32`.
+- E4M3 (`float8_e4m3fn`) ends at ±448 and is very coarse. Use one scale factor per tensor or block (section 9). It suits
+  weights and activations.
+- E5M2 (`float8_e5m2`) ends at ±57,344 and is coarser still. It needs scale factors as well, and suits gradients. (If
+  each small block has its own scale factor, E4M3 works for gradients, too; lecture 10.)
 
 *Try it yourself:* let the weight be 0.1 instead of 1, with the same step. What is it in the end? `gap` tells you why.
 
@@ -917,7 +918,7 @@ With stochastic rounding, does the weight reach 2?
 ### Exercise 2.6 · Rounding at random (optional) &nbsp; ★★★ &nbsp; 20 minutes
 
 Write `stochastic_round(x, generator)`, which rounds each element of the `float32` tensor `x` stochastically to one of
-its two `bfloat16` neighbors. An element a quarter of the way from one neighbor to the other goes to that other one with
+its two `bfloat16` neighbors. An element a quarter of the way from one neighbor to the other is rounded to the other with
 probability 1/4. Elements that `bfloat16` can represent exactly don't change. Each element is rounded independently, and
 all randomness comes from `generator` (a `torch.Generator` on the device of `x`). The result is a new `bfloat16` tensor
 with the same shape as `x`; `x` may be any view and must stay unchanged. You can assume that all elements of `x` are
@@ -988,7 +989,8 @@ axes.grid(True, alpha=0.35, color=plots.CONTEXT)
 axes.spines[["top", "right"]].set_visible(False)
 axes.set_xticks(range(0, 1001, 200))
 axes.set_title(
-    "Rounded to nearest, a bfloat16 weight never moves; rounded stochastically, it is right on average",
+    "Rounded to nearest, a bfloat16 weight never moves;\n"
+    "rounded stochastically, it is right on average",
     loc="left",
     weight="bold",
     size=12,
@@ -1069,7 +1071,8 @@ doublings = {}
 for name, numbers in line.items():
     normal_from = limits(*layouts[name], name.endswith("fn"))["smallest_normal"]
     doublings[name] = math.ceil(math.log2(numbers[numbers.isfinite()].max() / normal_from))
-print(doublings)
+for name, count in doublings.items():
+    print(f"{name:>13}: {count:>3} doublings of normal numbers")
 assert doublings["float8_e4m3fn"] == 15 and doublings["float8_e5m2"] == 30
 assert doublings["float16"] == 30 and doublings["bfloat16"] == 254
 for name, steps in (("float8_e4m3fn", 8), ("float8_e5m2", 4)):
@@ -1116,7 +1119,7 @@ guess = None  # the ratio
 fp4 = [decode_fp4(code) for code in range(16)]
 ratio = max(fp4) / min(number for number in fp4 if number > 0)
 reconcile("FP4's largest number", guess, ratio, "times its smallest positive one")
-print(fp4)
+print(*(f"{number:g}" for number in fp4))
 
 assert fp4[:8] == [0, 0.5, 1, 1.5, 2, 3, 4, 6]
 assert fp4[8:] == [-number for number in fp4[:8]]
@@ -1124,8 +1127,9 @@ assert ratio == 12 and len(set(fp4)) == 15  # 0 and −0 are the same number
 
 # %% [markdown]
 r"""
-FP4's fifteen numbers cover hardly any range. If a whole tensor shares one scale factor, then a single large element can
-turn most of the others into 0. **Block scaling** splits a tensor into small blocks of neighboring elements and stores
+FP4's fifteen numbers cover hardly any range, so you divide a tensor by a **scale factor** before you convert it, and
+multiply by it afterwards. If a whole tensor shares one scale factor, a single large element can turn most of the others
+into 0. **Block scaling** splits a tensor into small blocks of neighboring elements and stores
 one scale factor for each block. Each element is stored as a bit pattern, its *code*, and is approximately the number
 that this code represents times the scale of its block. So a large element pushes others toward 0 only in its own block.
 For example, dividing 0.3, −0.02 and 0.1 by a scale of 0.05 gives 6, −0.4 and 2, and −0.4 is rounded to −0.5, the
@@ -1161,7 +1165,8 @@ stored, scale_bits, tensor_scale = bytes([0x7A, 0x51]), 0b0_0101_100, 2.0**-10
 codes = [code for byte in stored for code in (byte & 0xF, byte >> 4)]
 scale = decode(scale_bits, 4, 3, finite=True)
 elements = [decode_fp4(code) * scale * tensor_scale for code in codes]
-print(f"codes {codes}, scale {scale}, elements times 2^10: {[x * 2**10 for x in elements]}")
+print("codes:", *codes, "· scale:", scale)
+print("elements times 2^10:", *(x * 2**10 for x in elements))
 assert codes == [10, 7, 1, 5] and scale == 0.375
 assert elements == [number * 0.375 * 2.0**-10 for number in (-1, 6, 0.5, 3)]
 

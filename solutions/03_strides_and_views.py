@@ -39,7 +39,7 @@ r"""
 ## 1 · Storage and strides
 
 Memory has no rows or columns; it's one long sequence of bytes. A tensor consists of two things. Its **storage** is a
-one-dimensional block of memory, which we'll think of as a row of *slots*, with one element in each. Its *metadata* says
+one-dimensional block of memory, which we'll think of as a row of element-sized *slots*. Its *metadata* says
 how to find an element in the storage. In this lecture we often fill each slot with its own position in the storage.
 Then the values in any tensor that uses the storage tell us which slots they come from:
 """
@@ -65,9 +65,10 @@ our 4 × 4 matrix the strides are `(4, 1)`: four slots to the next row, one slot
 
 # %% tags=["item-20"]
 assert x.stride() == (4, 1)
-assert x.stride(0) == 4  # to the next row: skip 4 elements
+assert x.stride(0) == 4  # to the next row: 4 slots on
 assert x.stride(1) == 1  # to the next column: the neighbor
 
+# %% tags=["folded"]
 plots.show(
     plots.storage_layout(x, title="A 4 × 4 matrix is stored in sixteen slots, row after row"),
     alt="A 4 by 4 matrix above its storage of 16 slots: the rows lie one after the other; "
@@ -94,7 +95,7 @@ guess = None  # which slot
 # %% tags=["item-21", "error-11"]
 corner = x[1:, 2:]
 assert corner.shape == (3, 2)
-assert corner.stride() == (4, 1)  # the same as for x: it is the same storage
+assert corner.stride() == (4, 1)  # as for x: a step covers as many slots as before
 assert corner.storage_offset() == 6  # but it starts here
 
 slot = corner.storage_offset() + 1 * corner.stride(0) + 0 * corner.stride(1)
@@ -217,6 +218,7 @@ expanded = row.expand(3, 4)
 assert expanded.stride() == (0, 1)
 assert expanded.numel() == 12  # elements, in four slots
 
+# %% tags=["folded"]
 plots.show(
     plots.storage_layout(expanded, title="An expanded row: twelve elements in four slots"),
     alt="A row expanded to 3 by 4: twelve elements in slots 4 to 7, "
@@ -235,7 +237,7 @@ x[2, 1] = -1
 
 assert transpose[1, 2] == -1
 assert column[2] == -1
-column.zero_()  # the _ means: in place
+column.zero_()  # the _ means in place: it changes column itself
 assert x[:, 1].sum() == 0
 
 # %% [markdown]
@@ -257,7 +259,7 @@ for write in (expanded.add_, expanded.mul_, expanded.copy_):
         assert "more than one element of the written-to tensor" in message
     else:
         raise AssertionError("an expanded tensor was written to")
-print(message)
+print(message.replace(". ", ".\n"))
 
 expanded[0, 0] = 7  # this works …
 assert expanded[:, 0].tolist() == [7, 7, 7]  # … and all three rows have changed
@@ -296,9 +298,8 @@ r"""
 """
 
 # %%
-kept = torch.zeros(1024, 1024)[
-    0
-]  # the matrix no longer has a name, but its storage still exists
+# The matrix itself gets no name, but its storage goes on existing.
+kept = torch.zeros(1024, 1024)[0]
 assert kept.numel() * kept.element_size() == 4 * 1024
 assert kept.untyped_storage().nbytes() == 4 * 1024 * 1024
 assert kept.clone().untyped_storage().nbytes() == 4 * 1024
@@ -320,9 +321,8 @@ How can you tell whether two tensors share a storage?
 x = torch.arange(16.0).reshape(4, 4)
 
 assert x[1:].data_ptr() != x.data_ptr()  # they look different …
-assert (
-    x[1:].data_ptr() == x.data_ptr() + 4 * x.element_size()
-)  # … since one starts 4 slots later
+# … since one begins 4 slots later
+assert x[1:].data_ptr() == x.data_ptr() + 4 * x.element_size()
 
 start = x.untyped_storage().data_ptr()  # the address where the storage begins
 assert x[1:].untyped_storage().data_ptr() == start  # the same storage
@@ -397,7 +397,7 @@ its stride is never used.
 ### Exercise 3.3 · The strides of a new tensor &nbsp; ★☆☆ &nbsp; 5 minutes
 
 Write `contiguous_strides(shape)`. It returns the strides of a new tensor of that shape, in elements. All sizes are at
-least 1. Compute them from the sizes without making a tensor; that way, the function also works for shapes that are too
+least 1. Compute the strides from the sizes without making a tensor; then the function works for shapes that are too
 large for any machine's memory.
 """
 
@@ -596,7 +596,7 @@ assert x.contiguous() is x  # nothing to do, nothing copied
 
 # %% [markdown]
 r"""
-`reshape` combines the two: it returns a view if it can and a copy otherwise. It never complains about strides, and
+`reshape` combines `view` and `contiguous`: a view if possible, otherwise a copy. It never complains about strides, and
 that's dangerous. Whether writing to the result changes `x` depends on strides that you may never have looked at.
 """
 
@@ -621,7 +621,7 @@ start with `x[:, :3]`: what value must you give one of the strides so that `resh
 # %%
 from course_utils.explorers import stride_walk
 
-stride_walk.explore("x.T")
+stride_walk.explore("x[:2, 1:].T")
 
 # %% [markdown]
 r"""
@@ -744,7 +744,7 @@ if device.type == "cuda":
     edges += [8192, 16_384]
 sizes = [4 * n * n for n in edges]  # bytes
 threads = torch.get_num_threads()
-torch.set_num_threads(1)  # a second thread waits whenever something else is running on its core
+torch.set_num_threads(1)  # with several, the copy waits for whichever of them is disturbed
 measured: dict[str, list[float]] = {"view: x.T": [], "copy in order": [], "copy by column": []}
 for n in edges:
     x = torch.randn(n, n, device=device)
@@ -847,7 +847,7 @@ has a dtype that exists in NumPy (`bfloat16` doesn't).
 array = np.zeros((3, 4))
 tensor = torch.from_numpy(array)
 assert array.dtype == np.float64 and tensor.dtype == torch.float64  # kept …
-assert torch.zeros(3, 4).dtype == torch.float32  # … though PyTorch's own default is another
+assert torch.zeros(3, 4).dtype == torch.float32  # … but PyTorch's own default is different
 assert array.strides == (32, 8) and tensor.stride() == (4, 1)  # 8 bytes for each element
 assert array.T.strides == (8, 32) and tensor.T.stride() == (1, 4)
 
@@ -867,7 +867,7 @@ for refused in (
     try:
         refused()
     except (ValueError, RuntimeError, TypeError) as error:
-        print(str(error).splitlines()[0])
+        print(str(error).split(". ")[0])
     else:
         raise AssertionError("NumPy and PyTorch shared what they cannot share")
 
@@ -978,7 +978,7 @@ assert shared.tolist() != list(range(100, 108))  # some slots were written sever
 r"""
 *Try it yourself:* print `shared`. How many times was each slot written? Compare with the picture.
 
-> **Trap: strides count slots.** They don't count elements of the tensor. If the tokens are themselves a view with gaps,
+> **Trap: strides count slots.** (“In elements” names only the unit.) If the tokens are themselves a view with gaps,
 > strides of `(1, 1)` show you what's in the gaps.
 """
 
@@ -1113,7 +1113,7 @@ r"""
 $\text{slot} = \text{offset} + \sum_i \text{index}_i \cdot \text{stride}_i$. Slices, `view`, `T`, `transpose`, `expand`
 and `as_strided` make views. `clone`, `contiguous` (unless the tensor is contiguous already), and indexing with a list,
 a mask or a tensor of indices make copies. `reshape` makes one or the other. Two dimensions merge if
-$\text{stride}_i = \text{stride}_{i+1} \cdot \text{shape}_{i+1}$; splitting always works. To find out whether two
+$\text{stride}_i = \text{stride}_{i+1} \cdot \text{shape}_{i+1}$, and splitting always works. To find out whether two
 tensors share a storage, compare the addresses of their storages.
 
 **Mindset.** At each change of shape, ask whether it's a view or a copy. If you rely on a view, write `view` and let

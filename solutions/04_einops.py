@@ -195,7 +195,7 @@ else:
 
 transpose_badly(torch.zeros(4, 4))  # passes: both sizes are 4
 
-nothing = torch.empty(2, 3, 4, device="meta")  # a shape and a dtype, but no elements
+nothing = torch.empty(2, 3, 4, device="meta")  # a shape and a dtype, but no memory
 assert checked(nothing, nothing).shape == (2, 3, 3)  # the check works all the same
 
 print("not checked:", timing.benchmark(lambda: compare(q, good), min_seconds=0.05))
@@ -390,7 +390,9 @@ Count the work in the loops. The innermost one contains one multiplication and o
 once for each combination of index values, one value for each name. So for two tensors, if the sum runs over one or more
 names that they share,
 
-$$\text{FLOPs} = 2 \cdot \text{the product of the sizes of all names, each taken once.}$$
+$$\text{FLOPs} = 2 \cdot \prod_{\text{names}} \text{size} ,$$
+
+where each name counts once, even if both tensors have it.
 
 In each layer of the smallest GPT-2, one matrix maps vectors of 768 numbers to vectors of 3,072. For a batch of 8
 sequences of 1,024 tokens, that takes 39 GFLOPs:
@@ -544,7 +546,7 @@ for length in (4, 6, 12):
     naive, pooled = padded.mean(dim=1), mean_pool(padded, real)
     assert torch.allclose(pooled, sentence.mean(dim=1))
     print(
-        f"{length:2} positions: without a mask, the mean is {naive.norm() / pooled.norm():.2f} times as long as it should be"
+        f"{length:2} positions: without a mask, the mean is {naive.norm() / pooled.norm():.2f} times what it should be"
     )
 
 # %% [markdown]
@@ -922,8 +924,10 @@ scores into positive *weights* that add up to 1: it takes the exponential of eac
 the exponentials. The result is the average of the values, weighted by these weights (here $e$ is the length of a query
 or key, not Euler's number):
 
-$$\text{out}_t = \sum_s \text{weight}_{ts} \, v_s, \qquad
-\text{weight}_{ts} = \frac{\exp(q_t \cdot k_s / \sqrt{e})}{\sum_r \exp(q_t \cdot k_r / \sqrt{e})}$$
+$$\begin{split}
+\text{out}_t &= \sum_s \text{weight}_{ts} \, v_s \\
+\text{weight}_{ts} &= \frac{\exp(q_t \cdot k_s / \sqrt{e})}{\sum_r \exp(q_t \cdot k_r / \sqrt{e})}
+\end{split}$$
 
 That's two einsums with a softmax between them. Why divide by $\sqrt{e}$? If two vectors consist of $e$ independent
 random numbers with mean 0 and standard deviation 1, their dot product has a standard deviation of $\sqrt{e}$. Without
@@ -964,9 +968,8 @@ score_bytes = scores.numel() * scores.element_size()
 reconcile("the scores of one layer", guess, score_bytes, "B")
 
 assert score_bytes == 32 * 8192 * 8192 * 2 == 4_294_967_296  # 4 GiB …
-assert (
-    q.numel() * q.element_size() == 67_108_864
-)  # … computed from queries that take only 67 MB
+# … computed from queries that take only 67 MB
+assert q.numel() * q.element_size() == 67_108_864
 twice = count_flops(
     lambda: einsum(einsum(q, k, "h t e, h s e -> h t s"), v, "h t s, h s e -> h t e")
 )
@@ -1003,8 +1006,8 @@ Write `attention(q, k, v, causal)` for any number of leading dimensions, which a
 the scores by $1/\sqrt{e}$, where $e$ is the length of a query. If `causal` is true, the `t` queries belong to the last
 `t` of the `s` key positions (t ≤ s), and each sees the keys up to and including the one at its own position. The scores
 may be large, including those that the mask hides. Every score (scaled or not) is a finite number above the dtype's
-smallest, `torch.finfo(q.dtype).min`, and every weight fits into the dtype, but the exponential of a score, such as
-`exp(100_000)`, may not (`softmax` can handle that). Anything you create, such as a mask, must be on the device of `q`:
+smallest, `torch.finfo(q.dtype).min`, but the exponential of a score may be too large for the dtype, as
+`exp(100_000)` is (`softmax` can handle that). Anything you create, such as a mask, must be on the device of `q`:
 `device=q.device`. (The test uses the meta device to check this, so you don't need a GPU.) The result has the dtype of
 `q`, `k` and `v`, gradients flow back to all three, and you don't change them.
 """
@@ -1127,7 +1130,7 @@ offers = torch.zeros(2, 6, 2, 6)
 asks[0, :, 0] = sharp * torch.eye(6)  # head 0 looks for its own word …
 offers[0, :, 0] = torch.eye(6)  # … and offers its word
 asks[1, :, 1] = sharp * torch.eye(6)  # head 1 looks for its own position …
-offers[1, :, 1] = torch.eye(6).roll(1, dims=1)  # … and offers its position plus one
+offers[1, :, 1] = torch.eye(6).roll(1, dims=1)  # … which the token before it offers
 offers[1, 5, 1] = 0  # (nothing comes after the last)
 wq, wk = (rearrange(w, "kind number h e -> (kind number) (h e)") for w in (asks, offers))
 
@@ -1145,7 +1148,7 @@ q, k = split_heads(x @ wq, 2), split_heads(x @ wk, 2)
 identity = repeat(torch.eye(6), "s f -> 1 h s f", h=2)
 weights = attention(q, k, identity, causal=True)
 second_to = weights[0, 0, 4]  # batch 0, head 0, query 4
-reconcile("from the second to the first “to”", guess, round(second_to[0].item(), 4), "")
+reconcile("weight of the first “to” for the second", guess, round(second_to[0].item(), 4), "")
 
 assert torch.allclose(second_to, torch.tensor([0.5, 0, 0, 0, 0.5, 0]), atol=1e-4)
 before = torch.eye(6).roll(-1, dims=1)  # token t attends to t - 1 …
@@ -1283,7 +1286,7 @@ leaky = influence(lambda x: layer(x, x, x, attn_mask=past, need_weights=False)[0
 assert torch.equal(leaky, triangle.T)  # each token sees itself and the future, and nothing else
 
 unmasked = influence(lambda x: layer(x, x, x, need_weights=False)[0], small)
-assert unmasked.all()  # every token sees every token, as in BERT
+assert unmasked.all()  # every token sees every token, as in BERT, which doesn't generate text
 
 # %% [markdown]
 r"""

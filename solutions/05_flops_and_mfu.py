@@ -270,13 +270,14 @@ assert not layer._forward_hooks
 r"""
 ### Exercise 5.2 · FLOPs of a model &nbsp; ★★★ &nbsp; 20 minutes
 
-Write `model_flops(model, batch)`. It returns the FLOPs of the `nn.Linear` layers when `model(batch)` runs. The layers
+Write `model_flops(model, batch)`. It returns the FLOPs that the `nn.Linear` layers take in `model(batch)`. The layers
 may be nested in other modules, at any depth. A layer that's used twice counts twice; one that isn't used doesn't count.
 Base each layer's count on the vectors that it *actually receives*: there may be any number of leading dimensions, or
 none, and they may differ from layer to layer. Ignore biases and everything that isn't an `nn.Linear`. Leave the model
-as you found it: keep its own hooks, leave none of yours, and don't change its parameters or any module's mode (training
-or evaluation). (A run may update other tensors of a module, such as a running mean. You don't have to restore those.)
-You may assume that `model(batch)` raises no error and that every layer is called as `layer(x)`.
+as you found it: keep its own hooks, leave none of yours, and don't change its parameters or any module's mode. (Some
+modules compute something else in *training mode* than in *evaluation mode*. A run may update other tensors of a module,
+such as a running mean; you don't have to restore those.) You may assume that `model(batch)` raises no error and that
+every layer is called as `layer(x)`.
 """
 
 
@@ -306,7 +307,7 @@ r"""
 <details><summary>Hint 1</summary>Register a hook on every linear layer, run the model once, remove the hooks. <code>model.modules()</code> yields each module in the tree once, the model itself included.</details>
 <details><summary>Hint 2</summary>An input of shape [..., in_features] holds numel / in_features vectors. How many FLOPs does the layer take for each of them? The hook can append the count to a list.</details>
 
-**Why it matters.** It also works for models that somebody else wrote.
+**Why it matters.** Your function also works for models that somebody else wrote.
 
 ## 3 · Timing properly
 
@@ -425,16 +426,22 @@ axes.plot(
 # The mean comes last, in thick dashes, since it may coincide with the median.
 for name, style, width in (("median", "-", 1.2), ("fastest", ":", 1.5), ("mean", "--", 2.2)):
     level = numbers[name] / min(samples)
-    axes.axhline(level, color=plots.INK, linestyle=style, linewidth=width, label=name)
+    axes.axhline(
+        level, color=plots.INK, linestyle=style, linewidth=width, label=f"{name} after warm-up"
+    )
 axes.minorticks_off()
-axes.set_yticks([1, 2, 5, 10, 20, 50], ["× 1", "× 2", "× 5", "× 10", "× 20", "× 50"])
-axes.set_ylim(0.9, max(3, 1.5 * max(samples) / min(samples)))
+factor = max(samples) / min(samples)
+ticks = [m * 10**k for k in range(6) for m in (1, 2, 5) if m * 10**k < max(3, 1.5 * factor)]
+axes.set_yticks(ticks, [f"× {number:,}" for number in ticks])
+axes.set_ylim(0.9, max(3, 1.5 * factor))
 axes.spines[["top", "right"]].set_visible(False)
 fig.legend(loc="outside lower center", frameon=False, ncols=4)
-factor = max(samples) / min(samples)
-finding = f"Of 200 identical calls, the slowest took {factor:.1f} times as long as the fastest"
+finding = f"Of 200 identical calls, the slowest took {factor:,.3g} times as long as the fastest"
 axes.set_title(finding, loc="left", fontweight="bold")
-plots.show(fig, alt=f"{finding}; each call is a dot, with lines at mean, median and fastest.")
+plots.show(
+    fig,
+    alt=f"{finding}; each call is a dot, with lines at mean, median and fastest after warm-up.",
+)
 
 # %% [markdown]
 r"""
@@ -443,7 +450,8 @@ Disturbances can only make a call slower. Report the median, together with the s
 - The **median** is the sample in the middle: half of the samples are faster. One bad sample hardly changes it, but can
   shift the *mean* a lot.
 - The *fastest* was disturbed least, so it shows best what the machine *can* do.
-- The *spread* tells you whether to believe either. If it's large, measure again.
+- The *spread*, here the 80th percentile divided by the 20th, tells you whether to believe either. If it's large,
+  measure again.
 
 On a CPU the work is divided among threads, one per core, and it's done when the *last* of them is done. If another
 program occupies one core, all the other threads wait. So leave one core free, as this notebook does from here on.
@@ -546,9 +554,8 @@ def wait() -> None:
 
 
 linear_seconds = benchmark(lambda: x_large @ w_large, wait, time.perf_counter)  # yours
-again = timing.benchmark(
-    lambda: x_large @ w_large, device=device, min_samples=5
-)  # the course's
+# the course's own
+again = timing.benchmark(lambda: x_large @ w_large, device=device, min_samples=5)
 print(
     f"x_large @ w_large, your benchmark: {readable(linear_seconds, 's')}; course_utils.timing: {again}"
 )
@@ -565,10 +572,10 @@ In your own projects, use `torch.utils.benchmark.Timer` (one CPU thread by defau
 ## 4 · What the hardware promises
 
 How fast should your device have multiplied? The peak on a data sheet is calculated, not measured: arithmetic units ×
-operations of each per clock cycle × cycles per second.
+operations per unit and clock cycle × clock cycles per second.
 
 According to NVIDIA's white paper, an A100 has 108 *multiprocessors* and a clock rate of 1.41 GHz. Each multiprocessor
-has 64 *CUDA cores* (the small cores of lecture 01), which do one fused multiply-add on 32-bit numbers per cycle.
+has 64 *CUDA cores* (the small cores of lecture 01), each doing one fused multiply-add on 32-bit numbers per cycle.
 **Tensor cores** are units that do nothing but multiply small matrices; those of one multiprocessor do 1,024 fused
 multiply-adds on 16-bit numbers per cycle.
 """
@@ -597,15 +604,15 @@ matrix multiplications, PyTorch does that only if you ask for it, for instance w
 # %% tags=["item-56", "item-90", "error-37"]
 kinds: list[torch.dtype | str] = [torch.float32, "tf32", torch.bfloat16, torch.float8_e4m3fn]
 print(
-    f"{'dense peak, TFLOP/s':<20}"
-    + "".join(f"{str(c).removeprefix('torch.'):>15}" for c in kinds)
+    f"{'TFLOP/s, dense':<15}"
+    + "".join(f"{str(c).removeprefix('torch.').removesuffix('_e4m3fn'):>9}" for c in kinds)
 )
 cards = "V100 SXM2 32GB, A100 SXM 80GB, RTX 4090, H100 PCIe, H100 SXM, H200, B200, GB200"
 for name in cards.split(", "):
     promised = [hardware.peak_flops(name, c) for c in kinds]
     print(
-        f"{name:<20}"
-        + "".join(f"{'–' if p is None else f'{p / 1e12:,.1f}':>15}" for p in promised)
+        f"{name:<15}"
+        + "".join(f"{'–' if p is None else f'{p / 1e12:,.1f}':>9}" for p in promised)
     )
 
 pcie, sxm = (hardware.peak_flops(f"H100 {kind}", torch.bfloat16) for kind in ("PCIe", "SXM"))
@@ -676,7 +683,9 @@ r"""
 
 Here's lecture 00's MFU as a formula (Chowdhery and others, 2022, in the PaLM paper):
 
-$$\text{MFU} = \frac{\text{model FLOPs} \,/\, \text{seconds}}{\text{peak FLOP/s: dense, for the dtype in use, over all devices}} .$$
+$$\text{MFU} = \frac{\text{model FLOPs} \,/\, \text{seconds}}{\text{devices} \cdot \text{peak FLOP/s}}$$
+
+The peak is that of one device, for dense matrices in the dtype in use.
 
 *Model* FLOPs are those that the mathematics of the model requires. If your program does extra work, such as computing
 activations twice (lecture 11), the MFU goes down, as it should. (If you count that work, too, you get *hardware* FLOPs
@@ -780,9 +789,8 @@ Next, the same in bfloat16:
 """
 
 # %% tags=["item-59", "timed"]
-slow = (
-    linear_flops / ceilings[torch.bfloat16] > 0.5
-)  # seconds: a device without bfloat16 arithmetic
+# more than half a second: a device without bfloat16 arithmetic
+slow = linear_flops / ceilings[torch.bfloat16] > 0.5
 rows = B // 16 if slow else B
 x16, w16 = x_large[:rows].to(torch.bfloat16), w_large.to(torch.bfloat16)
 work16 = matmul_flops(x16.shape, w16.shape)
@@ -838,7 +846,7 @@ norm, widen, gelu, _ = block
 with torch.no_grad():
     hidden = widen(norm(tokens_in))
     gelu_seconds = timing.benchmark(lambda: gelu(hidden), device=device).median
-operations = 20  # per element, generously: a GELU needs the error function, a polynomial or two
+operations = 20  # per element, generously: a GELU's error function takes a polynomial or two
 gelu_work = operations * hidden.numel() / work
 print(f"GELU: {gelu_work:.2%} of the work, {gelu_seconds / model_seconds:.1%} of the time")
 
@@ -897,16 +905,17 @@ else:
     print("none of these n reached half in float32")
 
 # %% tags=["timed"]
-findings = []
+findings, reached = [], []
 for kind, values in speeds.items():
     top, of_what = peaks[kind] or ceilings[kind], "peak" if peaks[kind] else "measured ceiling"
-    reached = [
-        f"{n:,}: {value / top:.0%}" for n, value in zip(widths_tried, values, strict=True)
-    ]
-    print(f"{kind}, share of the {of_what} at n = {', '.join(reached)}")
+    reached.append([value / top for value in values])
     findings.append(
         f"{kind} from {values[0] / top:.0%} to {max(values) / top:.0%} of its {of_what}"
     )
+print("share of the peak, or of the measured ceiling if no peak is known:")
+print(f"{'n':>6}" + "".join(f"{str(kind).removeprefix('torch.'):>10}" for kind in speeds))
+for n, *shares in zip(widths_tried, *reached, strict=True):
+    print(f"{n:>6,}" + "".join(f"{share:>10.0%}" for share in shares))
 
 usable = [  # without bfloat16 arithmetic, a CPU may be as slow at any size
     kind for kind, values in speeds.items() if max(values) > max(speeds[torch.float32]) / 2
@@ -940,7 +949,7 @@ work for all cores.
 Why do large ones stay below 100% of a known peak? One reason is *power*: the peak assumes a certain clock rate, and a
 chip at its power limit lowers its clock rate. On a GPU, the next cell shows this: it multiplies a random matrix by
 another one and then by zeros. With zeros, fewer bits flip, and the chip needs less power. The gap between the two is
-the cost of the power limit; the rest has other causes, such as the kernel's overhead.
+the cost of the power limit; what's missing even with zeros has other causes, such as the kernel's overhead.
 
 > **Trap: benchmarks with zeros.** So fill your matrices with random numbers when you time a multiplication. (Horace He,
 > "Strangely, Matrix Multiplications on GPUs Run Faster When Given *Predictable* Data")
@@ -975,7 +984,9 @@ A processor does two things: it computes, and it moves data between memory and i
 the *slower one determines the time*. The **arithmetic intensity** of an operation is its number of FLOPs per byte
 moved.
 
-$$\text{intensity} = \frac{\text{FLOPs}}{\text{bytes moved}} \qquad\qquad \text{FLOP/s} \le \min(\text{peak},\; \text{intensity} \cdot \text{bandwidth})$$
+$$\text{intensity} = \frac{\text{FLOPs}}{\text{bytes moved}}$$
+
+$$\text{FLOP/s} \le \min(\text{peak}, \text{intensity} \cdot \text{bandwidth})$$
 
 The bytes that memory moves per second (its *bandwidth*), times the FLOPs per byte, are the FLOP/s that memory allows;
 the arithmetic units allow the peak. The **roofline** of a machine is the smaller of the two, plotted against the
@@ -1119,16 +1130,22 @@ counts = {  # FLOPs and bytes moved, in bfloat16
     f"matmul, n = {matrix:,}": (2 * matrix**3, 6 * matrix**2),
 }
 shortest = {}  # seconds on an H100: computing or moving, whichever takes longer
+print(f"{'':>17} {'FLOP/B':>8} {'computing':>10} {'moving data':>12}")
 for name, (work, moved) in counts.items():
     units = torch.bfloat16 if name.startswith("matmul") else torch.float32
     computing, moving = work / h100_sxm.peak[units], moved / h100_sxm.bandwidth
     shortest[name] = max(computing, moving)
     print(
-        f"{name:<17} {work / moved:9.2f} FLOP/B: computing takes {readable(computing, 's')}, "
-        f"moving the data {readable(moving, 's')}"
+        f"{name:<17} {work / moved:8.2f} {readable(computing, 's'):>10} "
+        f"{readable(moving, 's'):>12}"
     )
 
-reconcile("the GELU, by the roofline", guess, shortest["GELU"] / shortest["ReLU"], "times")
+reconcile(
+    "the GELU's time, by the roofline, relative to the ReLU's",
+    guess,
+    shortest["GELU"] / shortest["ReLU"],
+    "times",
+)
 
 assert shortest["GELU"] == shortest["ReLU"]
 intensity_of = {name: work / moved for name, (work, moved) in counts.items()}
@@ -1212,7 +1229,7 @@ assert mfu_limit([widening], *h100_roof) == 1 > fastest[1] / h100_sxm.peak[torch
 r"""
 ### Four memory-bound operations on your machine (optional)
 
-Is a ReLU no faster than a GELU on your machine as well? If both are memory-bound, the *ratio* of their FLOP/s is the
+Does a ReLU take as long as a GELU on your machine, too? If both are memory-bound, the *ratio* of their FLOP/s is the
 ratio of their intensities, 20, whatever the bandwidth is. In the same way, we expect the dot product to reach 2 times
 the FLOP/s of the ReLU, and the matrix-vector product 4 times.
 """
@@ -1291,9 +1308,7 @@ intensities |= {name: arithmetic_intensity(*bdk, size) for name, bdk in products
 predicted = {name: min(roof, value * bandwidth) for name, value in intensities.items()}
 for name, value in intensities.items():
     rate = readable(predicted[name], "FLOP/s")
-    print(
-        f"{name:<24} {value:9.2f} FLOP/B: {bound(value, roof, bandwidth)}-bound, at most {rate}"
-    )
+    print(f"{name:<22} {value:6.2f} FLOP/B, {bound(value, roof, bandwidth)}-bound: ≤ {rate}")
 
 assert list(intensities.values()) == sorted(intensities.values())
 
@@ -1348,14 +1363,13 @@ plots.show(
 )
 
 assert math.isclose(intensities[f"matmul {large:,} × {large:,}"], 2 * large / (3 * size))
-assert math.isclose(
-    intensities["matrix × vector"], 2 / size, rel_tol=1e-3
-)  # each weight is used once
+# each weight is used once
+assert math.isclose(intensities["matrix × vector"], 2 / size, rel_tol=1e-3)
 
 # %% [markdown]
 r"""
-The addition and the matrix-vector product should be near the slope. (They may be slightly *above* it: we measured the
-bandwidth with a copy, more of whose bytes are writes, and writing can cost more than reading.) The large multiplication
+The addition and the matrix-vector product should be near the slope. (They may be *above* it: we measured the
+bandwidth with a copy, which writes half of its bytes, and writing can cost more than reading.) The large multiplication
 should be close to the flat roof. The small one may be far *below* the roofline, because starting it takes longer than
 the work, or above the slope, because 64 × 64 numbers stay in the cache.
 
@@ -1373,7 +1387,8 @@ from course_utils.explorers import roofline
 here = hardware.Accelerator("this machine", {dtype: roof}, bandwidth, None, None, "measured")
 dots = [(name, intensities[name], measured[name]) for name in measured]
 roofline.explore(dots, card=here).predicted(
-    "FLOP/s of the large matmul, relative to the addition"
+    "FLOP/s of the large matmul, relative to the addition",
+    f"How many times the addition's FLOP/s did the matmul {large:,} × {large:,} reach on the machine that ran it?",
 )
 
 # %% [markdown]
@@ -1429,7 +1444,7 @@ prune_2_4    0  -9   0   3 │ 16  15   0   0
 
 **Why it matters.** This pruning is the price of 1,979 TFLOP/s instead of 989.
 
-How much damage does pruning do? The next cell prunes random weights and compares the outputs:
+How much damage does pruning do? The next cell prunes random weights and compares the outputs:
 """
 
 # %%

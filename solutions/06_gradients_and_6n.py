@@ -137,6 +137,7 @@ assert w.is_leaf and x.is_leaf and not prediction.is_leaf
 assert prediction.requires_grad and not x.requires_grad
 
 (0.5 * error**2).backward()
+# kept(t), from the folded cell above, is t.grad without PyTorch's warning.
 assert kept(prediction) == 1 and kept(error) is None  # only one was retained
 
 with torch.no_grad():
@@ -151,7 +152,7 @@ r"""
 > training loop clears the gradients in each step.
 
 > **Trap: a parameter that isn't a leaf.** `torch.ones(3, requires_grad=True) * 0.1` is the *result* of an operation. So
-> is what `.to(device)` or `.double()` returns if it has to move or convert something. Such a tensor gets no `.grad`,
+> is the tensor from `.to(device)` or `.double()`, if it had to be moved or converted. Such a tensor gets no `.grad`,
 > and an optimizer (the object that updates the parameters, lecture 08) won't accept it. Compute and convert the values
 > first, then call `requires_grad_()` on the result.
 """
@@ -239,7 +240,8 @@ scaled = 0.1 * w
 loss = (x * scaled * frozen * behind.detach()).sum()
 suspects = {"frozen": frozen, "scaled": scaled, "unused": unused, "behind": behind, "w": w}
 said = who_keeps_grad(loss, suspects)  # before the backward pass
-print(said)
+for name, keeps in said.items():
+    print(f"{name:>6}: {keeps}")
 
 loss.backward()
 assert said == {name: kept(tensor) is not None for name, tensor in suspects.items()}
@@ -254,7 +256,10 @@ little, so let it grow a little, and see what happens. The simplest way is the *
 difference* takes a step in each direction; like the forward difference, it needs two evaluations of $f$, but it's far
 more accurate:
 
-$$\text{forward: } \frac{f(x + h) - f(x)}{h} \qquad\qquad \text{central: } \frac{f(x + h) - f(x - h)}{2h}$$
+$$\begin{split}
+\text{forward: } & \frac{f(x + h) - f(x)}{h} \\
+\text{central: } & \frac{f(x + h) - f(x - h)}{2h}
+\end{split}$$
 
 How small should the step $h$ be? As small as possible, it seems.
 
@@ -300,14 +305,13 @@ figure = plots.curves(
     errors,
     xlabel="step h",
     ylabel="relative error of the slope",
-    against="computed",
-    title="A step that is too small is as bad as one that is too large",
+    title="A step can be too small as well as too large",
 )
 plots.show(
     figure,
-    alt="Relative error against the step, from 1e-13 to 0.001. In float64 it falls, and rises "
-    "again: below 1e-10 for central and to about 1e-8 for forward differences. Float32 stays "
-    "above 1e-6.",
+    alt="Relative error against the step, from 1e-13 to 0.001. In float64 it falls, to below "
+    "1e-10 for central and to about 1e-8 for forward differences, and rises again. Float32 "
+    "stays above 1e-6.",
 )
 
 least = {name: min(values) for name, values in errors.items()}
@@ -394,8 +398,11 @@ passes, and autograd would still cost only as much as 3. But why 3? Let's count.
 
 Take $B$ tokens of $D$ numbers, two linear layers, and a loss:
 
-$$x\;\;[B, D] \;\;\xrightarrow{\;w_1\,[D, D]\;}\;\; h_1\;\;[B, D] \;\;\xrightarrow{\;w_2\,[D, K]\;}\;\; h_2\;\;[B, K]
-\;\;\longrightarrow\;\; \text{loss} = \operatorname{mean}(h_2^2)$$
+$$\begin{split}
+x\;[B, D] & \xrightarrow{\;w_1\,[D, D]\;} h_1\;[B, D] \\
+& \xrightarrow{\;w_2\,[D, K]\;} h_2\;[B, K] \\
+& \longrightarrow \text{loss} = \operatorname{mean}(h_2^2)
+\end{split}$$
 
 The forward pass consists of two matrix products, so it takes $2BDD + 2BDK$ FLOPs (lecture 05). We count them on the
 *meta device*, where a tensor has a shape but no memory, so the sizes may be as
@@ -506,13 +513,13 @@ $\nabla w_1[j, o] = \sum_i x[i, j] \, \nabla h_1[i, o]$, with triples of a token
 $2BDD$ FLOPs.
 
 So the second layer needs *three products of the same size*, one forward and two backward. Written with `einsum`, all
-three use the same three indices, and each sums over a different one:
+three use the same three indices, each sums over a different one, and each takes $2BDK$ FLOPs:
 
-| product | sums over | einsum | FLOPs |
+| product | of | sums over | einsum |
 |---|---|---|---|
-| forward, $h_2$ | inputs | `"i j, j o -> i o"` of $h_1$, $w_2$ | $2BDK$ |
-| backward, $\nabla w_2$ | tokens | `"i j, i o -> j o"` of $h_1$, $\nabla h_2$ | $2BDK$ |
-| backward, $\nabla h_1$ | outputs | `"i o, j o -> i j"` of $\nabla h_2$, $w_2$ | $2BDK$ |
+| $h_2$ | $h_1$, $w_2$ | inputs | `ij,jo->io` |
+| $\nabla w_2$ | $h_1$, $\nabla h_2$ | tokens | `ij,io->jo` |
+| $\nabla h_1$ | $\nabla h_2$, $w_2$ | outputs | `io,jo->ij` |
 """
 
 # %% tags=["item-66"]
@@ -594,8 +601,10 @@ r"""
 If every layer computes one product forward and two backward, all of the same size, the backward pass costs twice as
 much as the forward pass. With 2 FLOPs per parameter per token for the forward pass, that gives
 
-$$\underbrace{2}_{\text{forward}} + \underbrace{2}_{\nabla w} + \underbrace{2}_{\nabla h} = 6
-\qquad\qquad \text{FLOPs of a training step} \approx 6 \cdot \text{tokens} \cdot \text{parameters}$$
+$$\begin{split}
+& \underbrace{2}_{\text{forward}} + \underbrace{2}_{\nabla w} + \underbrace{2}_{\nabla h} = 6 \\
+& \text{FLOPs of a step} \approx 6 \cdot \text{tokens} \cdot \text{parameters}
+\end{split}$$
 
 This is the **6N rule**: training takes six FLOPs per parameter per token. Let's test it on our two layers.
 
@@ -640,7 +649,7 @@ with torch.device("meta"):
     w2 = torch.empty(D, K, requires_grad=True)
 forward, backward = step_flops(x, w1, w2)
 assert backward == 2 * B * D * D + 4 * B * D * K  # what autograd computes
-assert backward != 4 * B * D * D + 4 * B * D * K  # what you may see
+assert backward != 4 * B * D * D + 4 * B * D * K  # two products for each layer
 
 _, with_x = step_flops(x.requires_grad_(), w1, w2)
 assert with_x == 4 * B * D * D + 4 * B * D * K  # now x.grad is needed
@@ -717,7 +726,7 @@ taken = {
 }
 for name, seconds in taken.items():
     speed = readable(flops[name] / seconds.minimum, "FLOP/s")
-    print(f"{name:>8}: {readable(flops[name], 'FLOPs')} in {seconds}, at best {speed}")
+    print(f"{name:>8}: {readable(flops[name], 'FLOPs')}, at best {speed}\n{'':>10}{seconds}")
 times = taken["step"].minimum / taken["forward"].minimum
 reconcile("a whole step, by the clock", guess, times, "times the forward pass")
 print(
@@ -880,11 +889,10 @@ $6 \cdot \text{tokens} \cdot \text{parameters}$ assumes that each parameter take
 each of three products. You've seen one exception, the input of the first layer. Here are four more: attention,
 embeddings, recomputation, and mixtures of experts.
 
-**Attention multiplies without parameters.** In each layer, every token is compared with every token of the context.
-With a context of $T$ tokens, that gives $T \times T$ scores per head, and if a token's vector has $d$ numbers, each
-pair of tokens takes $d$ multiply-adds over all heads together. The weighted sum of the values takes just as many.
-That's $4T^2d$ FLOPs forward. Both factors of both products need a gradient, so the backward pass takes twice that. In
-total, it's $12\,T^2 d$ for each sequence, or $12\,T d$ for each token, in each layer.
+**Attention multiplies without parameters.** In each layer, the scores and the weighted sums of a sequence of $T$ tokens
+of width $d$ take $4T^2d$ FLOPs in the forward pass (lecture 05). Both factors of both products need a gradient, so the
+backward pass takes twice that. In total, it's $12\,T^2 d$ for each sequence, or $12\,T d$ for each token, in each
+layer.
 """
 
 
@@ -1137,12 +1145,14 @@ When you compare two MFUs, check whether both include the second term, and which
 
 ## 6 · Llama 3, to the last FLOP
 
-Now let's count a real model. This is Llama 3, with the shapes from its paper (*The Llama 3 Herd of Models*, 2024, table
-3; the released vocabulary has 128,256 tokens). On the meta device it takes no memory, even with 405 billion parameters.
+Now let's count a real model. This is Llama 3 (lecture 00's Llama 3.1), with the shapes from its paper (*The Llama 3
+Herd of Models*, 2024, table 3; the released vocabulary has 128,256 tokens). On the meta device it takes no memory, even
+with 405 billion parameters.
 Two things are new, and neither changes our formula. Several heads share their keys and values, so the matrices that
 compute these are smaller, but each head still computes its own scores. And the feed-forward block has three matrices.
-(We left out the rotary positional embeddings, RoPE, which encode where each token is; they're elementwise and have no
-parameters.)
+The rest contains no matrix product: RMSNorm (exercise 1.4 with a learned scale), SiLU (a smooth relative of the ReLU),
+and the addition of each block's input to its output. (We left out the rotary positional embeddings, RoPE, which encode
+where each token is; they're elementwise and have no parameters.)
 """
 
 
@@ -1247,6 +1257,7 @@ guess = None  # between 0 and 1
 
 # %%
 contexts = [512, 2_004, 8_192, 32_768, 131_072]
+print(f"{'context':>7} {'per token':>11} {'attention':>9} {'6N off by':>9}")
 counted_per_token, mine, rule = [], [], []  # GFLOPs
 for context in contexts:
     counted = count_step(model, context)
@@ -1257,10 +1268,7 @@ for context in contexts:
     rule.append(6 * matrices / 1e9)
     share = 12 * layers * d * context / predicted
     off = six_n_error(matrices, layers, d, context, vocab)
-    print(
-        f"context {context:>7,}: {readable(predicted, 'FLOPs')} per token, "
-        f"attention {share:5.1%}, 6N off by {off:+6.1%}"
-    )
+    print(f"{context:>7,} {readable(predicted, 'FLOPs'):>11} {share:>9.1%} {off:>+9.1%}")
 
 seen_by_rule = rule[-1] / counted_per_token[-1]
 reconcile("6N at 131,072 tokens", guess, seen_by_rule, "of the work")
@@ -1301,6 +1309,7 @@ Here are the larger models too, at a context length of 8,192 tokens, which was u
 
 # %%
 missed = []
+print(f"{'':>5} {'parameters':>15} {'per token':>11} {'6N off by':>9}")
 for name, shape in llamas.items():
     with torch.device("meta"):
         model = Llama(*shape, vocab)
@@ -1311,10 +1320,7 @@ for name, shape in llamas.items():
     assert count_step(model, 8_192) == predicted * 8_192
     off = six_n_error(matrices, layers, d, 8_192, vocab)
     missed.append(off)
-    print(
-        f"{name:>5}: {total:>15,} parameters, {readable(predicted, 'FLOPs')} per token, "
-        f"6N off by {off:+.1%}"
-    )
+    print(f"{name:>5} {total:>15,} {readable(predicted, 'FLOPs'):>11} {off:>+9.1%}")
 
 assert total == FACTS["Llama 3.1 405B parameters"].value == 405_853_388_800
 read = FACTS["Llama 3.1 405B tokens"].value
@@ -1374,8 +1380,8 @@ float64.
 thumb works. At one context length, two errors cancel, and a wrong rule looks correct. When you quote an MFU, say what
 was counted.
 
-**Intuitions.** The gradient for all parameters together costs as much as two forward passes; with finite differences,
-it would take one or two forward passes *per parameter*. For Llama 3, $6N$ is 7 to 17% off at 8,192 tokens; at 131,072
+**Intuitions.** A forward and a backward pass together cost as much as three forward passes and give you the gradient
+for all parameters; central differences take two forward passes *per parameter*. For Llama 3, $6N$ is 7 to 17% off at 8,192 tokens; at 131,072
 it accounts for a fifth of the 8B model's work. The wider the model, the longer the context at which attention takes
 over. Freezing saves you the gradients of the frozen weights and the whole backward pass through the layers before the
 first trained one, but not the rest.

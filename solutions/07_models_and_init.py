@@ -66,8 +66,8 @@ to `self`. You don't have to list them. `nn.Module` watches each assignment and 
 that's assigned. Three methods then find them: `model.parameters()` gives them to the optimizer, `model.to(…)` moves
 them, and `model.state_dict()` lists what to save.
 
-Anything that isn't registered still works in `forward`, but these three methods ignore it. The next cell defines a
-class that stores a tensor in seven ways: as an `nn.Parameter`, in a module, in an `nn.ModuleList`, with
+Anything that isn't registered still works in `forward`, but these three methods ignore it. The class below stores a
+tensor in seven ways: as an `nn.Parameter`, in a module, in an `nn.ModuleList`, with
 `register_buffer`, with `register_buffer(…, persistent=False)`, as a plain tensor, and in a plain list of modules.
 
 A **buffer** is a registered tensor that moves with its model, but isn't a parameter and isn't trained.
@@ -124,12 +124,12 @@ r"""
 
 Here are all seven:
 
-| assigned to `self` | trained | moved | saved |
-|---|---|---|---|
-| `nn.Parameter(…)`, a module, `nn.ModuleList([…])` | yes | yes | yes |
-| `register_buffer(name, …)`: a running mean, a mask | no | yes | yes |
-| the same with `persistent=False` | no | yes | no |
-| a plain tensor; a plain list of modules | no | no | no |
+| assigned to `self` | what happens to it |
+|---|---|
+| `nn.Parameter(…)`, a module, `nn.ModuleList([…])` | trained, moved and saved |
+| `register_buffer(name, …)`: a running mean, a mask | moved and saved |
+| the same with `persistent=False` | moved |
+| a plain tensor; a plain list of modules | nothing |
 """
 
 
@@ -268,11 +268,12 @@ where each one comes from.
 
 Consider a weight matrix that turns `fan_in` numbers into `fan_out`. You've seen what happens in the forward pass. In
 the backward pass, the gradient of the outputs is multiplied by the same matrix, transposed (lecture 06), so each number
-in the gradient of the inputs is a sum over the outputs:
+in the gradient of the inputs is a sum over the outputs. With $y = x\,w$ and $\nabla x = \nabla y\, w^\top$,
 
-$$y = x\,w: \quad \operatorname{std}(y) = \sqrt{\text{fan\_in}}\;\sigma\;\operatorname{std}(x)
-\qquad\qquad
-\nabla x = \nabla y\, w^\top: \quad \operatorname{std}(\nabla x) = \sqrt{\text{fan\_out}}\;\sigma\;\operatorname{std}(\nabla y)$$
+$$\begin{split}
+& \operatorname{std}(y) = \sqrt{\text{fan\_in}}\;\sigma\;\operatorname{std}(x) \\
+& \operatorname{std}(\nabla x) = \sqrt{\text{fan\_out}}\;\sigma\;\operatorname{std}(\nabla y) .
+\end{split}$$
 
 - **LeCun initialization** (LeCun and others, 1998) keeps the std of the outputs at 1: the weights get variance
   $1/\text{fan\_in}$. This is the rule of section 2.
@@ -382,7 +383,7 @@ assert abs(wrong / right / math.sqrt(16_384 / 32) - 1) < 0.02  # 22.6
 
 # %% [markdown]
 r"""
-*Try it yourself:* which `nonlinearity=` turns `nn.init.kaiming_normal_` into LeCun's rule?
+*Try it yourself:* for a square matrix, which `gain=` turns `nn.init.xavier_normal_` into Kaiming's rule?
 
 ### Exercise 7.1 · Three initializers &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
@@ -454,9 +455,9 @@ assert 0.9 < y.std().item() < 1.1
 
 # %% [markdown]
 r"""
-> **Trap: a and b are values.** You may see this line written as `trunc_normal_(w, std=1 / np.sqrt(d_in), a=-3, b=3)`.
-> It runs and the outputs have the right std, but it cuts no tails: `a` and `b` are *values*. (So are their defaults, −2
-> and 2.) Here it cuts at 384 standard deviations.
+> **Trap: a and b are values** (lecture 01). `trunc_normal_(w, std=1 / np.sqrt(d_in), a=-3, b=3)` runs, and the outputs
+> have the right std, but it cuts no tails: here it cuts at 384 standard deviations. (The defaults, −2 and 2, are values
+> too.)
 """
 
 # %% tags=["error-4"]
@@ -672,7 +673,7 @@ r"""
 ### Find the mistakes
 
 Here's a model that runs but has *five* mistakes. You've met four of them in this lecture, and the statement of exercise
-7.3 warns of the fifth. Read it and write them down before you go on.
+7.3 warns of the fifth. Read it and write them down before you open the folded cell below, which lists them.
 """
 
 
@@ -704,7 +705,7 @@ r"""
 Its six layers, the shift and the last matrix are eight tensors that should be trained. How many would an optimizer get?
 """
 
-# %%
+# %% tags=["folded"]
 print(f"an optimizer gets {len(list(suspicious.parameters()))} of eight tensors")
 
 # 1: a plain list, whose modules PyTorch does not register.
@@ -770,11 +771,11 @@ registered in two places. The smallest GPT-2 has a vocabulary of 50,257 and a wi
 
 `model.parameters()` finds 124,439,808 numbers in this model.
 
-**Predict.** How many numbers are in its `state_dict()`? (It has no buffers.)
+**Predict.** How many million numbers are in its `state_dict()`? (It has no buffers.)
 """
 
 # %%
-guess = None  # numbers in the state_dict
+guess = None  # million numbers in the state_dict
 
 
 # %%
@@ -810,7 +811,7 @@ assert len(on_disk.getvalue()) < 1.1 * 4 * 1_000 * 64  # one matrix and a little
 gpt2 = found + context * d + layers * (12 * d**2 + 13 * d) + 2 * d
 assert gpt2 == FACTS["GPT-2 small parameters"].value == 124_439_808
 assert gpt2 + found == 163_037_184
-reconcile("numbers in the state_dict of GPT-2", guess, gpt2 + found, "numbers")
+reconcile("the state_dict of GPT-2", guess, (gpt2 + found) / 1e6, "million numbers")
 
 # %% [markdown]
 r"""
@@ -902,7 +903,8 @@ except NotImplementedError as refusal:
 # %% [markdown]
 r"""
 `to_empty` gives such a model its own storage, which contains whatever was in that memory. Then you fill it
-from an initializer or a checkpoint. Models that wouldn't fit into memory twice are loaded this way.
+from an initializer or a checkpoint. No time goes into initial values that a checkpoint then overwrites, and a model
+for the GPU needn't be built in CPU memory first.
 
 > **Trap: the broken tie.** `to_empty` makes a new tensor for each *name*. What was tied no longer is: there are two
 > matrices that start with different values, get different gradients, and drift apart. Tie them again, then fill them.
@@ -977,7 +979,7 @@ for name in ("8B", "70B"):
     shares[name] = {part: row[2] / released for part, row in counted.items()}
     print(f"Llama 3 {name}: {parameters:,} parameters, {format_bytes(released)}")
     for part in parts:
-        print(f"{part:>14} {format_bytes(counted[part][2]):>22} {shares[name][part]:6.1%}")
+        print(f"{part:>14} {format_bytes(counted[part][2]):>20} {shares[name][part]:6.1%}")
 
 assert parameters == FACTS["Llama 3.1 70B parameters"].value == 70_553_706_496
 assert counted["rest"] == (0, 0, 0) and released == 2 * parameters
@@ -998,10 +1000,11 @@ the attention blocks (`requires_grad_`), how many numbers are trainable?
 
 ## 7 · Fifty layers
 
-Back to initialization, and to depth. The outputs of one layer are the inputs of the next, so the factors
-multiply. We write $m_l$ for the mean square of the outputs of layer $l$ (before any ReLU). Then sections 2 and 3 give
+Back to initialization, and to depth. The outputs of one layer are the inputs of the next, so the factors multiply. We
+write $m_l$ for the mean square of the outputs of layer $l$ (before any ReLU). Then, with a ReLU between the layers,
+sections 2 and 3 give
 
-$$m_{l} = \text{fan\_in}_l \cdot \sigma_l^2 \cdot \tfrac12\, m_{l-1} \quad\text{with a ReLU between the layers},$$
+$$m_{l} = \text{fan\_in}_l \cdot \sigma_l^2 \cdot \tfrac12\, m_{l-1}$$
 
 and the same without the ½ if there's no ReLU. (The formula for the gradients below has no ½ in that case, either.) The
 weights have mean 0, so the outputs do too, and $\sqrt{m_l}$ is their std. The first layer gets the data, which didn't
@@ -1101,13 +1104,11 @@ x.backward(torch.randn(x.shape, generator=generator))
 stds = [std * kept(3) for std in stds]  # what is left of each after the cut
 forward = stds_through_depth(widths, stds, relu=True)
 back = gradient_stds_through_depth(widths, stds, relu=True)
+print(f"layer {'outputs':>9} {'predicted':>9} {'gradients':>11} {'predicted':>9}")
 for i, output in enumerate(outputs):
     assert output.grad is not None
     there, and_back = output.std().item(), output.grad.square().mean().sqrt().item()
-    print(
-        f"layer {i}: outputs {there:.3f}, predicted {forward[i]:.3f};"
-        f"  gradients {and_back:.3f}, predicted {back[i]:.3f}"
-    )
+    print(f"{i:>5} {there:>9.3f} {forward[i]:>9.3f} {and_back:>11.3f} {back[i]:>9.3f}")
     assert abs(there / forward[i] - 1) < 0.25 and abs(and_back / back[i] - 1) < 0.25
 
 # %% [markdown]
@@ -1304,8 +1305,8 @@ assert f"{math.sqrt(1 / 2) ** 50:.0e}" == "3e-08"  # LeCun's with ReLUs
 r"""
 Now try other networks of this kind; the dots are measured, the lines predicted. (*Gain* multiplies the weights. With a
 *residual connection* each layer adds its output to its input.) Without a nonlinearity, how far from 1 can the gain be
-before the std after fifty layers is off by more than a factor of 10? And with ReLUs, for which initialization do the
-outputs vanish without residual connections, while with them the std stays within a factor of 10 of 1?
+before the std after fifty layers is off by more than a factor of 10? With ReLUs, several initializations make the
+outputs vanish. With residual connections, one of these keeps their std within a factor of 10 of 1. Which one?
 """
 
 # %%

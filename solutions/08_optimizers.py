@@ -124,7 +124,7 @@ r"""
 tensors and fill them with zeros. These differ in two ways. First, `None` frees the memory until the next backward pass.
 Second, an optimizer *skips* a parameter without a gradient, but it updates one whose gradient is zero: weight decay (a
 pull toward zero, section 4) still shrinks it, and gradients remembered from earlier steps still move it. The next cell
-shows both.
+shows the freed memory and the weight decay.
 """
 
 # %% tags=["item-81", "error-9"]
@@ -261,9 +261,8 @@ reconcile("gradient descent in the narrow valley", guess, plain_steps, "steps")
 shrink = (STEEP - FLAT) / (STEEP + FLAT)  # |1 − lr · curvature|, the same for both directions
 assert plain_steps == math.ceil(math.log(1e-2) / math.log(shrink)) == 231
 assert plain[1][1] < 0 < plain[2][1]  # across the valley it jumps back and forth
-assert (
-    len(go_down(lambda p: SGD(p, lr=2.1 / STEEP))) == GIVE_UP
-)  # too large: it never gets there
+# too large: it never gets there
+assert len(go_down(lambda p: SGD(p, lr=2.1 / STEEP))) == GIVE_UP
 
 # %% [markdown]
 r"""
@@ -449,7 +448,7 @@ check("AdaGrad")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Use the loops from 8.1. What is in <code>self.state[p]</code> in the first step, and what has to be there before you can add to it?</details>
-<details><summary>Hint 2</summary>Work out the first step by hand: whatever the gradient is, its size should be nearly lr.</details>
+<details><summary>Hint 2</summary>Work out the first step by hand: whatever the gradient, the step should be nearly lr long.</details>
 
 **Why it matters.** AdaGrad is an early member of the family that AdamW belongs to, and it's also the worked example in
 lecture 2 of CS336. You can use yours instead of PyTorch's in the next cell.
@@ -471,7 +470,10 @@ size, then after 10,000 steps it moves a hundredth as far as it did at first, ev
 changed by then. **RMSProp** (Hinton's lectures, 2012) fixes this with an *exponential moving average*, in which older
 squares fade:
 
-$$v \leftarrow \beta\, v + (1 - \beta)\, g^2 \qquad\qquad p \leftarrow p - \text{lr} \cdot \frac{g}{\sqrt{v} + \varepsilon}$$
+$$\begin{split}
+v &\leftarrow \beta\, v + (1 - \beta)\, g^2 \\
+p &\leftarrow p - \text{lr} \cdot \frac{g}{\sqrt{v} + \varepsilon}
+\end{split}$$
 """
 
 
@@ -505,11 +507,13 @@ gradients, similar to momentum; its **second moment** $v$ is a running average o
 start at zero. After $t$ steps the coefficients in each moment add up to $1 - \beta^t$ instead of 1, so Adam divides by
 that; this is called **bias correction**.
 
-$$\begin{aligned}
-m &\leftarrow \beta_1 m + (1 - \beta_1)\, g &\qquad \hat m &= m / (1 - \beta_1^t) \\
-v &\leftarrow \beta_2 v + (1 - \beta_2)\, g^2 &\qquad \hat v &= v / (1 - \beta_2^t) \\
+$$\begin{split}
+m &\leftarrow \beta_1 m + (1 - \beta_1)\, g \\
+v &\leftarrow \beta_2 v + (1 - \beta_2)\, g^2 \\
+\hat m &= m / (1 - \beta_1^t) \\
+\hat v &= v / (1 - \beta_2^t) \\
 p &\leftarrow p - \text{lr} \cdot \frac{\hat m}{\sqrt{\hat v} + \varepsilon}
-\end{aligned}$$
+\end{split}$$
 
 In the first step $\hat m = g$ and $\hat v = g^2$. So each parameter moves by lr, in the direction opposite to the
 *sign* of its gradient, whether the gradient is a thousand or a thousandth. What happens without bias correction?
@@ -565,9 +569,8 @@ times = decay_of(torch.optim.Adam, 0.1) / decay_of(torch.optim.Adam, 0.001)
 reconcile("Adam with L2, a hundred times the decay", guess, times, "times")
 
 assert math.isclose(times, 1, rel_tol=1e-3)
-assert math.isclose(
-    decay_of(torch.optim.Adam, 0.1), 0.1, rel_tol=1e-3
-)  # lr, whatever the decay
+# lr, whatever the decay
+assert math.isclose(decay_of(torch.optim.Adam, 0.1), 0.1, rel_tol=1e-3)
 assert math.isclose(decay_of(torch.optim.AdamW, 0.1), 0.1 * 0.1)  # lr · decay
 assert math.isclose(decay_of(torch.optim.AdamW, 0.001), 0.1 * 0.001)
 assert math.isclose(decay_of(torch.optim.SGD, 0.1), 0.1 * 0.1)  # for SGD both are the same
@@ -701,17 +704,47 @@ You can think of these as one optimizer with parts switched on or off:
 r"""
 ### What the state is good for, in a picture (optional)
 
-Let's watch SGD, momentum, AdaGrad and AdamW in the narrow valley. Then we rotate *the same* valley by 45° and start
-from the same place in it. For SGD and momentum that makes no difference, because nothing in their formulas refers to
-the axes. AdaGrad and AdamW have a learning rate for each parameter, which means for each *axis*. In the rotated valley,
-the steep direction dominates the gradients of *both* parameters, so both get about the same learning rate.
+AdaGrad and AdamW have a learning rate for each parameter, which means for each *axis*. What if a valley doesn't run
+along an axis?
 
-**Predict.** In the valley that runs along an axis, SGD needs 231 steps and AdaGrad 26. How many does AdaGrad need in
-the rotated one?
+**Predict.** The explorer below has a less narrow valley: its condition number is only 15 (the explorer says *steepness
+ratio*). While it runs along an axis,
+AdaGrad with a learning rate of 1 takes 8 steps to bring the loss below 0.001. How many does it take if you turn the
+valley by 45°?
 """
 
 # %%
 guess = None  # steps
+
+# %%
+from course_utils.explorers import valley
+
+
+def adagrad_steps(turn: float) -> int:
+    """Steps until the loss is below 0.001, in the explorer's valley turned by degrees."""
+    path = valley.walk("AdaGrad", (-2.2, 0.8), rate=1.0, ratio=15, turn=turn, steps=100)
+    return next(step for step, p in enumerate(path) if valley.loss(p, 15, turn) < valley.CLOSE)
+
+
+reconcile("AdaGrad in a valley turned by 45°", guess, adagrad_steps(45), "steps")
+assert adagrad_steps(0) == 8 and adagrad_steps(45) == 75
+
+# %%
+valley.explore("AdaGrad", rate=1.0, turn=45).predicted(
+    "AdaGrad in a valley turned by 45°",
+    "AdaGrad at a rate of 1 takes 8 steps to a loss of 0.001. How many does it take if you turn the valley by 45°?",
+)
+
+# %% [markdown]
+r"""
+In the turned valley, the steep direction dominates the gradients of *both* parameters, so both get about the same
+learning rate. Turn it back to 0°, and drag the starting point. How much of AdaGrad's advantage is left at only 6°? Work
+out above which learning rate SGD diverges, then choose SGD and check.
+
+Now let's race SGD, momentum, AdaGrad and AdamW in this lecture's valley, with its condition number of 100. Then we
+rotate *the same* valley by 45° and start from the same place in it. For SGD and momentum that makes no difference,
+because nothing in their formulas refers to the axes.
+"""
 
 # %%
 racers: dict[str, Callable[[list[nn.Parameter]], torch.optim.Optimizer]] = {
@@ -733,8 +766,6 @@ for label, counts in steps_taken.items():
     listed = ", ".join(f"{name} {count:,}" for name, count in counts.items())
     print(f"steps in the valley {label}: {listed}")
 straight, rotated = steps_taken["along an axis"], steps_taken["rotated by 45°"]
-reconcile("AdaGrad in the rotated valley", guess, rotated["AdaGrad"], "steps")
-
 assert straight["AdaGrad"] == 26 and rotated["AdaGrad"] > 10 * straight["AdaGrad"]
 assert rotated["AdaGrad"] > rotated["SGD"] and rotated["AdamW"] > 3 * straight["AdamW"]
 assert straight["SGD"] == 231
@@ -798,15 +829,7 @@ differ *from one parameter to the next*, as they do between the embeddings of a 
 
 But don't read too much into such a picture. Each optimizer needs its own learning rate, so comparing optimizers at a
 single one proves nothing, and none of this says which optimizer trains *your* model best.
-
-Now rotate the valley yourself, and drag the starting point. With a steepness ratio of 15 (that's the condition number),
-above which learning rate does SGD diverge? How much of AdaGrad's advantage is left if you rotate the valley by only 6°?
 """
-
-# %%
-from course_utils.explorers import valley
-
-valley.explore("AdaGrad", rate=1.0)
 
 # %% [markdown]
 r"""
@@ -911,8 +934,8 @@ first three depend only on the model and the optimizer. The activations grow wit
 
 We'll use the example in lecture 2 of Stanford's CS336
 ([2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py)): a chain of $L$ linear layers,
-$[B, D] \to [B, D]$, and a head that turns each of the $B$ vectors into one number. There are no biases. The loss is the
-mean squared error.
+$[B, D] \to [B, D]$, and a *head*, which is a model's last layer (no relation to attention's heads); this one turns each
+of the $B$ vectors into one number. There are no biases. The loss is the mean squared error.
 """
 
 # %%
@@ -933,8 +956,8 @@ def squared_error(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 
 # %% [markdown]
 r"""
-> **Trap: a missing tensor.** For $B = 2$, $D = 4$, $L = 2$ and AdaGrad, that lecture's formula gives: parameters $D
-> \cdot D \cdot L + D = 36$, activations $B \cdot D \cdot L = 16$, gradients 36, state 36. With 4 bytes per number
+> **Trap: a missing tensor.** For $B = 2$, $D = 4$, $L = 2$ and AdaGrad, that lecture's formula gives: parameters
+> $D \cdot D \cdot L + D = 36$, activations $B \cdot D \cdot L = 16$, gradients 36, state 36. With 4 bytes per number
 > that's $4 \cdot (36 + 16 + 36 + 36) = 496$ bytes. But autograd keeps more than 16 numbers. Which tensor does the
 > formula forget? Go through the forward pass, operation by operation, and ask for each: *which of its inputs will the
 > backward pass need?*
@@ -1083,8 +1106,7 @@ Prediction and measurement agree on every line. Activations appear in the forwar
 pass, while the gradients appear. The optimizer state appears at the first `step()` and stays.
 
 (`torch.cuda.memory_allocated()` reports a little more, because the allocator rounds sizes up, as you saw in lecture 01.
-The counters of PyTorch's AdamW would be missing from it: they're in the CPU's memory unless you set `fused=True` or
-`capturable=True`.)
+The counters of PyTorch's AdamW would be missing from it: by default, they're in the CPU's memory.)
 
 ## 7 · The work of a step
 
@@ -1136,7 +1158,10 @@ follows a few directions and neglects the rest. So Muon keeps the directions but
 It doesn't compute the singular values, which would be slow. It divides the average by its *Frobenius norm* (the square
 root of the sum of its squared entries), which gives a matrix $X$, and then repeats five times:
 
-$$A = X X^\top \qquad\qquad X \leftarrow a X + (b A + c A A)\, X$$
+$$\begin{split}
+A &= X X^\top \\
+X &\leftarrow a X + (b A + c A A)\, X
+\end{split}$$
 
 with $a = 3.4445$, $b = -4.775$ and $c = 2.0315$. Such **Newton–Schulz iterations** bring the singular values of a
 matrix roughly to 1, by matrix products alone. With these constants, small singular values grow quickly, and all those
@@ -1401,8 +1426,9 @@ tensors are float32.
 | *total* | | $16 N d + 4 N + B h T^2$ |
 
 Outside the blocks, a few tensors are kept only once: the last norm's input and statistics, $N d + 2N$, and the head's
-input, $N d$. The loss is minus the logarithm of the probability of the correct token, averaged over all tokens. For
-each token it keeps the logarithm of the probability of *each entry of the vocabulary*, which is $N V$ numbers in all.
+input, $N d$. The loss, *cross-entropy*, is minus the logarithm of the probability of the correct token, averaged over
+all tokens. For each token it keeps the logarithm of the probability of *each entry of the vocabulary*, which is $N V$
+numbers in all.
 It also keeps one more number, the count of tokens by which the sum of the losses is divided. Masks (constants),
 embedding tables (parameters) and token ids (data) don't count.
 """
@@ -1573,8 +1599,8 @@ Sections 5 to 8 added up what a step needs. But does it need all of this at the 
 
 A step has to fit at its *peak*, the moment when it holds the most memory. The peak can be lower than the sum of the
 four kinds, since activations disappear while gradients appear. It can also be higher, since an optimizer's formula
-creates temporary tensors (section 7). How many depends on the implementation, and PyTorch has three for AdamW. The loop
-over the parameters has temporaries for one tensor at a time. `foreach` processes all tensors together, in fewer and
+creates temporary tensors (section 7). How many depends on the implementation; PyTorch implements AdamW in three ways.
+The loop over the parameters has temporaries for one tensor at a time. `foreach` processes all tensors together, in fewer and
 larger operations, with temporaries for all of them. `fused` is a single operation without temporaries. Here's how much
 extra memory each needs for a step of a model with 8 matrices of the same size:
 """
@@ -1692,9 +1718,8 @@ for context in (2_048, 32_768):
 assert round(transformer_numbers(**gpt3) / 1e9) == 175
 assert round(fixed / 1e12, 1) == 2.8 and round(flowing / 1e9) == 310
 assert round(fixed / flowing) == 9
-assert (
-    math.ceil(fixed / FACTS["H100 SXM memory"].value) == 36
-)  # cards of 80 GB, for the fixed part alone
+# cards of 80 GB, for the fixed part alone
+assert math.ceil(fixed / FACTS["H100 SXM memory"].value) == 36
 
 # %% [markdown]
 r"""
@@ -1870,9 +1895,9 @@ And if you have eight cards? The explorer below has two more ways to save memory
 (lecture 12). *Recomputing* layers is the activation checkpointing mentioned above (lecture 11).
 
 The explorer starts with eight H100s, each with all of Llama 3.1 8B and a sequence of 8,192 tokens. That doesn't fit.
-Pin these settings, so that you can compare others with them, and turn on *recompute layers*. Where do most of the
-remaining activations come from? It still doesn't fit, so turn that off again. Which other *single* control makes it
-fit? (A larger card doesn't count.)
+Pin these settings, so that you can compare others with them. If layers are recomputed, where do most of the remaining
+activations come from (section 8)? Decide, and then turn on *recompute layers*. It still doesn't fit, so turn that off
+again. Which other *single* control makes it fit? (A larger card doesn't count.)
 """
 
 # %%

@@ -91,8 +91,8 @@ slower in `bfloat16` than in `float32`.)
 What's the cost? The inputs and the result of a product are rounded to `bfloat16`, whose mantissa has seven bits. In
 between, the sums are accumulated in `float32`, so the error doesn't grow with their length.
 
-**Predict.** For normally distributed matrices, what's the relative error of a product in `bfloat16` (the norm of the
-error, divided by the norm of the exact result), in percent?
+**Predict.** For normally distributed matrices, what's the relative error of a product in `bfloat16`, in percent? (It's
+the *norm* of the error, the square root of the sum of its squares, divided by the norm of the exact result.)
 """
 
 # %%
@@ -211,14 +211,14 @@ $2^{-8}$ (0.4%). In section 7 you'll see a training run in which most updates ar
 for w in (1.0, 1.25, 1.9921875, 0.03, 40.0):
     w = torch.tensor(w).bfloat16().item()
     share = largest_swallowed_update(w, torch.bfloat16) / w
-    print(f"at {w:<12} updates up to {share:.2%} of the weight")
+    print(f"at {w:<14} updates up to {share:.2%} of the weight")
     assert 2**-9 <= share <= 2**-8
 
 # %% [markdown]
 r"""
 Now you can predict how a training run fails. Take 256 weights that start at 0. Each has its own target, drawn from a
 normal distribution. The loss is the sum of all distances, so each gradient is +1 or −1, and SGD with a learning rate of
-0.001 moves each weight by exactly 0.001 per step. (Adam's steps are similar: about as large as the learning rate,
+0.001 tries to move each weight by 0.001 per step. (Adam's steps are similar: about as large as the learning rate,
 whatever the size of the gradient.)
 
 **Predict.** In `bfloat16` every weight with a distant target gets stuck on the way, at the same absolute value. Which
@@ -286,8 +286,8 @@ with your function, then run `walk`, which is defined in the cell above.
 ## 3 · Master weights
 
 The remedy was published for `float16` ([Micikevicius and others, 2017](https://arxiv.org/abs/1710.03740)), and it works
-for `bfloat16` too. **Master weights** are a copy of the weights in `float32`; the updates are added to them, and the
-forward and backward passes use a copy that's rounded to 16 bits:
+for `bfloat16` too. **Master weights** (lecture 00's *master copy*) are a `float32` copy of the weights; the updates are
+added to them, and the forward and backward passes use a copy that's rounded to 16 bits:
 """
 
 # %% [markdown]
@@ -475,7 +475,7 @@ as before.
 > long as it exists. A library can convert one tensor at a time, or convert inside the optimizer's kernel. If gradients
 > are *accumulated* in `float32` over many small batches, count 18 bytes instead of 16: 4 for the gradient, not 2.
 
-*Try it yourself:* halve the learning rate, `lr`, and run sections 2 and 3 again; the asserts about 0.5 will fail.
+*Try it yourself:* halve `lr`, double `steps`, and run sections 2 and 3 again; the assert about 0.5 will fail.
 Where does the weight stop now, and how fast does it rise before that?
 
 ### Exercise 10.3 · Keep what was lost (optional) &nbsp; ★★☆ &nbsp; 10 minutes
@@ -541,8 +541,9 @@ for _ in range(steps):
 paths["bfloat16, compensated"] = torch.stack(trail)
 
 ends = {name: (p[-1] - target.cpu()).abs().max().item() for name, p in paths.items()}
+print("distance of the worst weight from its target, at the end:")
 for name, miss in ends.items():
-    print(f"{name:>27}: the worst weight ends {miss:.4f} away from its target")
+    print(f"{name:>27}: {miss:.4f}")
 
 assert ends["bfloat16"] > 1
 assert all(ends[name] < 0.02 for name in ends if name != "bfloat16")
@@ -714,7 +715,9 @@ The copies of the weights don't grow with the batch size $B$, but the activation
 does save memory. With $D = 64$ inputs, $H = 256$ hidden units and $C = 10$ classes, set the two byte counts equal (what
 the loss keeps is the same in both and cancels):
 
-$$4 \cdot 2BH = 2 \cdot (2BH + BD + H^2 + HC) \quad\Longrightarrow\quad B = \frac{H^2 + HC}{2H - D} = \frac{68{,}096}{448} = 152 .$$
+$$4 \cdot 2BH = 2 \cdot (2BH + BD + H^2 + HC)$$
+
+$$B = \frac{H^2 + HC}{2H - D} = \frac{68{,}096}{448} = 152$$
 """
 
 # %%
@@ -781,6 +784,7 @@ assert lost[1] > 0.5 and lost[2**16] < 0.01
 assert torch.finfo(torch.bfloat16).eps == 8 * torch.finfo(torch.float16).eps
 
 # %% tags=["folded"]
+# The gradients' magnitudes against the range of float16
 plots.show(
     plots.range_histograms(
         {"as they are": flowing, "times 2⁸": flowing * 2**8, "times 2¹⁶": flowing * 2**16},
@@ -838,7 +842,7 @@ Write the class `LossScaler(factor, growth_interval)`. It has two attributes: `f
   factor, so that each `.grad` contains the true gradient. If all of these are finite (or there are none), it calls
   `optimizer.step()` and counts a good step; when the count reaches `growth_interval`, the factor doubles. (You may
   assume that a finite gradient stays finite when it's divided.) If any of them isn't finite, it does *not* step, and
-  the factor is halved. Whenever the factor changes, the count starts again at 0. It returns whether the optimizer
+  the factor is halved. Whenever the factor changes, the count starts again at 0. `step` returns whether the optimizer
   stepped, `True` or `False`. (It doesn't matter what a skipped step leaves in `.grad`.)
 - `state_dict()` returns what a checkpoint must contain for training to continue in the same way: a dictionary of plain
   numbers, which later steps don't change; `load_state_dict(state)` restores it, even into a scaler that was made with
@@ -955,6 +959,7 @@ assert fresh.get_scale() == 65_536 and fresh.get_growth_interval() == 2_000
 assert fresh.get_growth_factor() == 2 and fresh.get_backoff_factor() == 0.5
 
 # %% tags=["folded"]
+# The loss scale, and the steps that were skipped
 finding = (
     f"The factor finds its limit and keeps testing it: {sum(skipped)} of 300 steps skipped"
 )
@@ -1228,12 +1233,12 @@ assert round(math.log(448 / 2**-10)) == 13  # from the largest to half of the sm
 r"""
 Why do so many become 0 in E4M3? Among so many values of $z$ the largest is a little above 4, and the largest gradient
 is about $e^{13}$. From its largest number down to half of its smallest one, E4M3 spans a factor of $e^{13}$, too. So
-most gradients with $z$ below 0 become 0, and those are half of all the gradients. E5M2 spans more, and the paper that
-proposed both formats recommends it for gradients ([Micikevicius and others, 2022](https://arxiv.org/abs/2209.05433)).
-Now let 32 neighbors share a scale.
+most gradients with $z$ below 0 become 0, and so do many with $z$ just above 0, whose other factor is small. E5M2 spans
+more, and the paper that proposed both formats recommends it for gradients ([Micikevicius and others,
+2022](https://arxiv.org/abs/2209.05433)). Now let 32 neighbors share a scale.
 
 **Predict.** What percentage of the same gradients become 0 in E4M3 with blocks of 32? (Among 32 values of $z$, the
-largest is usually about 2. The other factor is sometimes close to 0, which makes a few more zeros.)
+largest is usually about 2. The other factor is sometimes close to 0, which makes more zeros.)
 """
 
 # %%
@@ -1314,7 +1319,6 @@ plots.show(
         xlabel="elements that share a scale",
         ylabel="share that becomes 0",
         shares=True,
-        against="computed",
         title="The more elements share a scale, the more of them become 0",
     ),
     alt="Share of elements that become 0 against the block size, from 16 to 16,384. It rises for the artificial "

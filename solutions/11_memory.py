@@ -71,7 +71,8 @@ assert round(alone["activations"] / card, 1) == round(3 / 5, 1)
 # %% [markdown]
 r"""
 The optimizer state takes as much as the weights, gradients and master weights together. The activations, counted as in
-lecture 08, would fill three fifths of the card. The total doesn't fit. Here's what you can do about it:
+lecture 08 but without the attention weights, which fused attention doesn't keep, would fill three fifths of the card.
+The total doesn't fit. Here's what you can do about it:
 
 | method | reduces | costs |
 |---|---|---|
@@ -450,8 +451,8 @@ $$\text{peak}(k) = \frac{L}{k} + 9 k .$$
 (The input of the segment that's being recomputed is counted in both terms: one unit too many for every $k$, so the best
 $k$ stays the same.)
 
-**Predict.** In a stack of 36 blocks, how many times as high is the peak if every block has its own checkpoint as with
-the best $k$?
+**Predict.** Take a stack of 36 blocks. If every block has its own checkpoint ($k = 1$), how many times as high is the
+peak as at the best $k$?
 """
 
 # %%
@@ -535,9 +536,8 @@ assert (a, s, h) == (96, 2_048, 12_288) and round(saved, 2) == 0.70
 assert round(of_gpt3["nothing"] / 1e9) == 275 and round(of_gpt3["everything"] / 1e9, 1) == 4.8
 assert round(more_flops, 3) == 0.009
 hfu, mfu = (FACTS[f"Megatron 175B {kind}"].value for kind in ("HFU", "MFU"))
-assert (
-    round(hfu / mfu - 1, 3) == round(3 * more_flops, 3) == 0.027
-)  # as if 12 b s² h were added
+# as if 12 b s² h were added
+assert round(hfu / mfu - 1, 3) == round(3 * more_flops, 3) == 0.027
 
 # %% [markdown]
 r"""
@@ -856,9 +856,9 @@ whose learning rate you have to tune again: above, Adafactor's is 30 times AdamW
 Suppose you only want to *adapt* a trained model. **LoRA**, or low-rank adaptation, freezes the model's matrices and
 learns, for each of them, an update that is the product of two thin matrices (Hu and others, 2021, arXiv:2106.09685):
 
-$$y = W x + \frac{\alpha}{r}\, U D x \qquad D \in \mathbb{R}^{r \times \text{in}},\; U \in \mathbb{R}^{\text{out} \times r}$$
+$$y = W x + \frac{\alpha}{r}\, U D x$$
 
-$W$ is frozen, so it has no gradient, no optimizer state and no master weights. Only $D$ and $U$ (called $A$ and $B$ in
+$D$ is $r \times \text{in}$, $U$ is $\text{out} \times r$. $W$ is frozen, so it has no gradient, no optimizer state and no master weights. Only $D$ and $U$ (called $A$ and $B$ in
 the paper) are trained; together they're an *adapter*. They're thin because the **rank** $r$, the dimension that they
 share, is small. $U$ starts at zero, so that training starts from the given model. ($D$ must not start at zero as well,
 or the gradients of both would stay zero.) You choose the constant $\alpha$; thanks to the division by $r$, you
@@ -1289,7 +1289,7 @@ ledgers = {
     "+ Adafactor": with_adafactor,
     "checkpoints, LoRA": adapted,
 }
-finding = "Training Llama 3.1 8B fits on one H100 with a smaller optimizer state or fewer trained weights"
+finding = "Llama 3.1 8B fits on one H100 with a smaller optimizer state, or with LoRA"
 plots.show(
     plots.memory_stacks(ledgers, limits={"H100: 80 GB": card}, title=finding),
     alt=f"{finding}. Bars of five kinds: plain and checkpointed training exceed the card; with Adafactor or LoRA it fits.",

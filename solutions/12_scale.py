@@ -109,22 +109,24 @@ assert round(one_card / card, 1) == 2.2
 r"""
 ## 2 · Data parallelism
 
-In data parallelism, every process holds the whole model and gets its own part of the batch, so from here on we need
-more than one process. A *rank* (no relation to LoRA's) is one of several processes that run the same program, each with
-its own memory and, on a real cluster, its own GPU. Ranks share nothing; they send messages.
+To divide the batch, we need more than one process. A *rank* (no relation to LoRA's) is one of several processes that
+run the same program, each with its own memory and, on a real cluster, its own GPU. Ranks share nothing; they send
+messages.
 
 `launch(f, 2, …)` starts two of them on this machine and calls `f(group, …)` in each. `group.rank` is the number of this
 rank, and `group.size` is how many there are. They communicate through **collectives**, operations that *every* rank has
 to call, in the same order:
 
-| call | each rank gives | each rank gets | in `torch.distributed` |
-|---|---|---|---|
-| `group.all_reduce(x)` | `[n]` | the sum of all: `[n]` | `all_reduce` |
-| `group.all_gather(x)` | `[n]` | all of them: `[size · n]` | `all_gather_into_tensor` |
-| `group.reduce_scatter(x)` | `[size · n]` | its part of the sum: `[n]` | `reduce_scatter_tensor` |
+| call | each rank gives | each rank gets |
+|---|---|---|
+| `group.all_reduce(x)` | `[n]` | the sum of all: `[n]` |
+| `group.all_gather(x)` | `[n]` | all of them: `[size · n]` |
+| `group.reduce_scatter(x)` | `[size · n]` | its part of the sum: `[n]` |
+
+In `torch.distributed` they're called `all_reduce`, `all_gather_into_tensor` and `reduce_scatter_tensor`.
 
 (If you have two GPUs or more, each rank gets its own, and they communicate through NCCL, NVIDIA's library of
-collectives. Otherwise they're CPU processes that use gloo.)
+collectives. Otherwise they're CPU processes, and use Gloo.)
 """
 
 
@@ -149,7 +151,8 @@ rank ends up with its own part of the sum. In another $n - 1$ rounds, the finish
 all of them, which is an **all-gather**. Do one after the other and you have an **all-reduce**: every rank ends up with
 the whole sum.
 
-Press ▶, then add ranks. How do the number of rounds and the bytes that each rank sends change?
+Press ▶, then add ranks. How do the number of rounds and the bytes that each rank sends change? (NVLink connects
+NVIDIA's GPUs directly.)
 """
 
 # %%
@@ -340,7 +343,7 @@ never arrive.
 # %% tags=["folded"]
 def forgets(group: Group) -> Tensor:
     """Rank 1 thinks that it has nothing to say."""
-    x = torch.ones(3)
+    x = torch.ones(3, device=group.device)
     return group.all_reduce(x) if group.rank == 0 else x
 
 
@@ -390,8 +393,8 @@ r"""
 That's $2 \lceil \log_2 n \rceil$ rounds instead of the ring's $2\,(n-1)$. The price is that the *whole* vector travels
 in each of them, not just an $n$-th of it.
 
-**Predict.** Again, a message has a latency of 10 µs, and its bytes pass at 50 GB/s. How many times as fast as the ring
-is the tree, for 4,096 numbers and 1,024 ranks?
+**Predict.** Again, a message has a latency of 10 µs, and its bytes pass at 50 GB/s. By what factor is the tree faster
+than the ring, for 4,096 numbers and 1,024 ranks?
 """
 
 # %%
@@ -486,7 +489,7 @@ check("zero_bytes")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>How many parameters does one rank look after? With ten parameters on four ranks, two each is too few.</details>
-<details><summary>Hint 2</summary>From which stage on is each kind divided? With a dict that maps each kind to that stage, one rule covers all the cases.</details>
+<details><summary>Hint 2</summary>What's the first stage at which each kind is divided? With a dict that maps each kind to that stage, one rule covers all the cases.</details>
 
 **Why it matters.** With this function you can tell whether a model fits on a given number of cards, apart from its
 activations. The ZeRO paper's own example, a model of 7.5 billion parameters on 64 cards, follows from it:
@@ -520,15 +523,17 @@ take?
 # %%
 from course_utils.explorers import sharding
 
-eight_cards = sharding.explore("Llama 3.1 8B", "H100 SXM", cards=8)
-eight_cards.predicted("Llama 3.1 8B at stage 2 on each of eight cards")
+sharding.explore("Llama 3.1 8B", "H100 SXM", cards=8).predicted(
+    "Llama 3.1 8B at stage 2 on each of eight cards",
+    "How many GB of Llama 3.1 8B's training does each of eight cards hold with ZeRO 2, without activations?",
+)
 
 # %% [markdown]
 r"""
 ### Exercise 12.3 · ShardedAdamW &nbsp; ★★★ &nbsp; essential &nbsp; 25 minutes
 
 Write the `step` method of `ShardedAdamW`, an AdamW whose state (lecture 08) is divided among the ranks. The rest is
-there: all parameters are joined into one vector, padded to a multiple of `group.size`; `self.part` is a copy of this
+given: all parameters are joined into one vector, padded to a multiple of `group.size`; `self.part` is a copy of this
 rank's part of that vector, as an `nn.Parameter`; and `self.adamw` is PyTorch's AdamW for that part alone. In `step`:
 
 1. make one padded vector of all gradients (`self.padded` does that for any list of tensors; every parameter has a
@@ -754,8 +759,6 @@ weights are then gathered. Here it's redundant, because the weights are float32 
 float32 copy that you need anyway (lecture 10), and exercise 12.2 counts it as state. At stage 3, the next layer's
 weights should already be on their way while the current layer computes, so that no rank has to wait.
 
-*Try it yourself:* add cards in the ZeRO explorer. Where does stage 1 stop helping, and what is left?
-
 ## 4 · Tensor parallelism: half a matrix each
 
 ZeRO divides what is *stored*, but every rank still computes with whole matrices. **Tensor parallelism** divides the
@@ -925,33 +928,46 @@ NVLink's bandwidth.
 activations at the boundary between two stages are sent, $B \cdot d$ numbers forward and as many gradients backward. But
 the second stage has to wait for the first, and later the first for the second. So, as in gradient accumulation, the
 batch is cut into microbatches, which follow one another through the stages as on an assembly line (GPipe; Huang and
-others, 2018, arXiv:1811.06965). The explorer runs two schedules tick by tick: F2 is the forward pass of microbatch 2,
-B2 its backward pass, and, for simplicity, each takes one tick. The ticks in which a stage waits are the **bubble** of a
-pipeline. Which slider changes how many there are?
+others, 2018, arXiv:1811.06965). For simplicity, let each forward pass of a microbatch through a stage, and each backward
+pass, take one tick. The ticks in which a stage waits are the **bubble** of a pipeline.
+
+**Predict.** With four stages, how many microbatches does it take to bring the bubble down to a quarter of the time?
+"""
+
+# %%
+guess = None  # microbatches, until the bubble is a quarter of the time
+
+# %%
+rows = {
+    m: napkin.schedule(4, m)[0] for m in range(1, 20)
+}  # the first of four stages, tick by tick
+a_quarter = min(m for m, row in rows.items() if row.count(".") <= len(row) / 4)
+reconcile("microbatches for a bubble of a quarter", guess, a_quarter, "microbatches")
+assert a_quarter == 9
+
+# %% [markdown]
+r"""
+The explorer runs two schedules tick by tick. F2 is the forward pass of microbatch 2, and B2 is its backward pass. (On a
+narrow screen, colors replace the letters.) Which slider changes the number of ticks that a stage waits?
 """
 
 # %%
 from course_utils.explorers import timetable
 
-timetable.explore(stages=4, microbatches=6)
+timetable.explore(stages=4, microbatches=9).predicted(
+    "microbatches for a bubble of a quarter",
+    "With four stages, how many microbatches bring the bubble down to a quarter of the time?",
+)
 
 # %% [markdown]
 r"""
 Counted in ticks, the bubble doesn't depend on the number of microbatches, but its *fraction* of all ticks does.
 
-A stage keeps the activations of a microbatch from its F to its B. In the first schedule that means all six
+A stage keeps the activations of a microbatch from its F to its B. In the first schedule that means all nine
 microbatches, the whole batch. The second one, *1F1B* (short for *one forward, one backward*; Narayanan and others,
-2021, arXiv:2104.04473), starts the backward passes as early as it can. Once a stage is full, it takes in a new
-microbatch only when an old one is done.
+2021, arXiv:2104.04473), starts the backward passes as early as it can. Each stage may hold only so many microbatches
+(you'll work out how many); at that limit, it takes in a new one only when an old one is done.
 
-**Predict.** With four stages, how many microbatches does it take to bring the bubble below a tenth of the time?
-"""
-
-# %%
-guess = None  # microbatches, until the bubble is below a tenth
-
-# %% [markdown]
-r"""
 ### Exercise 12.5 · pipeline_plan (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `pipeline_plan(stages, microbatches, stream)`, which returns a dict with three entries. `"bubble"` is the fraction
@@ -981,7 +997,7 @@ check("pipeline_plan")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>The bubble: in any row of the first schedule, empty ticks over all ticks. With m microbatches a row has 2·m jobs. How many empty ticks are there with four stages, and how many with two?</details>
+<details><summary>Hint 1</summary>The bubble: in any row of the first schedule, empty ticks over all ticks. With m microbatches a row has 2·m passes. How many empty ticks are there with four stages, and how many with two?</details>
 <details><summary>Hint 2</summary>Kept: count along the rows of the second schedule, one more at each F, one less at each B. What is the largest count in each row, and what would it be with two microbatches? Sent: how many neighbors does a stage have?</details>
 
 **Why it matters.** These three numbers tell you how to cut a model: you want enough microbatches to keep the bubble
@@ -1001,12 +1017,11 @@ for stages in (1, 2, 4, 8):
             lines = napkin.schedule(stages, microbatches, early)
             idle = sum(line.count(".") for line in lines) / (len(lines) * len(lines[0]))
             assert math.isclose(idle, plan["bubble"])
-        assert [max(napkin.kept(line)) for line in lines] == plan[
-            "kept"
-        ]  # lines of the early schedule
+        kept = [max(napkin.kept(line)) for line in lines]  # with 1F1B, the last one tried
+        assert kept == plan["kept"]
 
 enough = next(m for m in range(1, 1_000) if pipeline_plan(4, m, stream=0)["bubble"] < 0.1)
-reconcile("microbatches for a bubble below a tenth", guess, enough, "microbatches")
+print(f"with four stages, it takes {enough} microbatches to bring the bubble below a tenth")
 assert enough == 28
 assert [max(napkin.kept(line)) for line in napkin.schedule(4, 28)] == [28, 28, 28, 28]
 assert [max(napkin.kept(line)) for line in napkin.schedule(4, 28, early=True)] == [4, 3, 2, 1]
@@ -1428,9 +1443,8 @@ plan_alone = dict(
     )
 )
 rows_at_once = batch // 2 // PARTS
-inputs_and_errors = (
-    depth * rows_at_once * width
-)  # and the first input, which CheckpointedStack turns into a leaf
+# as in lecture 11: not the first input, but the differences that the loss keeps
+inputs_and_errors = depth * rows_at_once * width
 plan_together = {
     "parameters": 4 * weights + 4 * weights // 2,
     "gradients": 4 * weights,
@@ -1539,8 +1553,8 @@ result as one, look for a sum that should be a mean, or a term that was never ad
 that never arrives.
 
 **Intuitions.** Divide matrices where the interconnect is fast, layers where it is slow, and batches wherever each card
-has enough tokens: about as many as its FLOP/s divided by its link's B/s. For large vectors the number of bytes sets the
-time; for small ones, the number of rounds does.
+has enough tokens: about as many as the FLOP/s that it reaches, divided by its link's B/s. For large vectors the number
+of bytes sets the time; for small ones, the number of rounds does.
 
 Next: [13 · Inference](../13_inference/13_inference.ipynb). How fast does a trained model generate text, and what is it
 waiting for?

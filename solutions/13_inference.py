@@ -55,8 +55,8 @@ in section 6) we always take the token with the largest logit, which is called *
 randomness, so two correct programs generate the same text (unless two logits are so close that rounding decides between
 them). In lecture 09, we drew the next token at random instead, with a temperature.
 
-Here's the model. It's the Transformer of lecture 08, with two additions: query heads can share keys and values (section
-2), and you can pass it a cache for each layer (section 3). You can ignore both for now.
+Here's the model. It's the Transformer of lecture 08, with PyTorch's fused attention and two additions: query heads can
+share keys and values (section 2), and you can pass it a cache for each layer (section 3). You can ignore both for now.
 """
 
 
@@ -315,7 +315,7 @@ lines = {
 }
 lines["all parameters"] = [parameter_bytes] * len(contexts)
 finding = (
-    "One sequence's cache, for Llama 3.1 8B's shape: the kinds differ by up to a factor of 32"
+    "One sequence's cache for Llama 3.1 8B's shape: up to 32 times smaller than multi-head"
 )
 plots.show(
     plots.curves(
@@ -446,9 +446,8 @@ rounding.) We do this with 8, 2 and 1 key-value heads, and compare the bytes wit
 
 # %%
 text = torch.randint(0, 64, (3, 72), generator=torch.Generator().manual_seed(1))
-precise = (
-    torch.float32 if device.type == "mps" else torch.float64
-)  # an Apple GPU has no float64
+# an Apple GPU has no float64
+precise = torch.float32 if device.type == "mps" else torch.float64
 for groups, kind in ((8, "multi-head"), (2, "grouped-query"), (1, "multi-query")):
     exact = make_model(kv_heads=groups).to(precise)
     caches = exact.new_caches(batch=3, capacity=72)
@@ -495,8 +494,8 @@ only once.
 `model.new_caches(batch, capacity)` makes the caches. Ask for exactly as much room as you need, and no more: with large
 caches, every token counts. `model(ids, caches)` returns the logits `[b, t, vocabulary]` of the ids that you pass,
 stores their keys and values, and works out their positions from the caches. So first pass the whole prompt, and then
-each new token alone, as `[b, 1]`, for all rows at once. Don't process the last one, because nothing follows it. Nothing
-is recorded for a backward pass. `ids` is `int64`, has at least one row and one column, and isn't changed. `count` may
+each new token alone, as `[b, 1]`, for all rows at once. Don't process the last one, because nothing follows it. Record
+nothing for a backward pass. `ids` is `int64`, has at least one row and one column, and mustn't change. `count` may
 be 0, and then you shouldn't call the model at all. (The model is in eval mode already.)
 """
 
@@ -636,8 +635,8 @@ assert round(1e3 * all_parameters, 2) == 4.87
 # %% [markdown]
 r"""
 No kernel, however clever, can do a step in less time, because the bytes have to be read. The arithmetic alone would
-take less than a 280th of that. (The explorer in section 5 counts all parameters, including the table of the token
-embedding, so its steps take a little longer.)
+take less than a 280th of that. (A common rule divides the bytes of *all* parameters by the bandwidth. It counts the
+table of the token embedding, too, and gives 4.87 ms.)
 
 **Predict.** Now the prefill: a prompt of 2,048 tokens, in one pass. By your formula, how many times as long does it
 take as that decode step?
@@ -665,9 +664,9 @@ decode step does about one FLOP per byte, so it's memory-bound.
 
 What do real systems achieve? Here are three published measurements for a single sequence. Two are from the
 documentation of [torchao](https://github.com/pytorch/ao/blob/v0.13.0/torchao/quantization/README.md), a PyTorch library
-for quantization: decoding with little context, Llama 3.1 8B on an H100 (the documentation doesn't say which version; we
-assume the SXM card) and Llama 3 8B on an A100. The third is a prefill of 2,048 tokens through Llama 7B, with NVIDIA's
-[TensorRT-LLM](https://github.com/NVIDIA/TensorRT-LLM/blob/v0.5.0/docs/source/performance.md) on an A100.
+for quantization: Llama 3.1 8B on an H100 (the documentation doesn't say which version; we assume the SXM card) and
+Llama 3 8B on an A100, both decoding with little context. The third is a prefill of 2,048 tokens through Llama 7B, with
+NVIDIA's [TensorRT-LLM](https://github.com/NVIDIA/TensorRT-LLM/blob/v0.5.0/docs/source/performance.md) on an A100.
 """
 
 # %%
@@ -855,21 +854,23 @@ assert ends[512][1] > ends[2_048][1] > ends[8_192][1] > ends[32_768][1]
 # %% [markdown]
 r"""
 With 2,048 tokens each, 238 sequences fit. If each user is to get 100 tokens per second, a step may take at most 10 ms,
-and only 68 users can share the card. The explorer below starts with your prediction's 64 sequences. How many fit with
-16,384 tokens each? And which model gains least from a larger batch?
+and only 68 users can share the card. The explorer below uses the same formula and starts with your prediction's 64
+sequences. How many fit with 16,384 tokens each? And which model gains least from a larger batch?
 """
 
 # %%
 from course_utils.explorers import decoding
 
-with_64 = decoding.explore("Llama 3.1 8B", "H100 SXM", batch=64, context=2_048)
-with_64.predicted("tokens per second with 64 sequences, against one")
+decoding.explore("Llama 3.1 8B", "H100 SXM", batch=64, context=2_048).predicted(
+    "tokens per second with 64 sequences, against one",
+    "How many times as many tokens per second do 64 sequences get as one, with 2,048 tokens each?",
+)
 
 # %% [markdown]
 r"""
 
 In practice, two problems remain. Answers end at different times, so a server shouldn't wait for the longest one: in
-*continuous batching*, a new request takes the freed slot right away
+*continuous batching*, a new request takes the place of a finished one right away
 ([Orca](https://www.usenix.org/conference/osdi22/presentation/yu); Yu and others, 2022). And nobody knows in advance how
 long an answer will be, so reserving the full capacity, as your cache does, wastes memory. PagedAttention therefore
 hands out memory in small blocks, as they are needed (Kwon and others, 2023, arXiv:2309.06180).
@@ -950,8 +951,8 @@ r"""
 <details><summary>Hint 1</summary>For one position and one token, what's the probability that the draft guesses this token <em>and</em> that the guess is kept? Consider two cases: p is at least q, or p is less than q.</details>
 <details><summary>Hint 2</summary>Compare that with p. How much is missing, and for which tokens? The replacement has to add just this, and probabilities have to add up to 1.</details>
 
-**Why it matters.** The draft model affects only how fast the text is generated, never the probabilities of what it
-says. So you can use any draft that you like, without testing the quality of the answers again.
+**Why it matters.** The draft model affects only how fast the text is generated, never the probabilities of its
+tokens. So you can use any draft that you like, without testing the quality of the answers again.
 
 Let's see whether the probabilities are right. For a vocabulary of eight tokens, the next cell makes 10,000 guesses,
 calls your function on each, and counts the tokens that come out. Then it does the same with replacements drawn from the
@@ -1203,7 +1204,7 @@ def dequantize(
 
 
 codes, scales = quantize(torch.tensor([[0.3, -1.4, 0.0, 0.0], [2.1, 0.7, 7.0, -3.0]]), 4, 2)
-print(codes.tolist(), scales.tolist())
+print(codes.tolist(), [[round(s, 3) for s in row] for row in scales.tolist()])
 assert codes.tolist() == [[2, -7, 0, 0], [7, 2, 7, -3]]
 
 # %% [markdown]
@@ -1438,7 +1439,7 @@ such small operations, too: on a CPU, they often run on a single thread, and the
 the next product. (If the second came out faster, another program was running during the first: run the cell again.)
 
 On a CPU, the overhead and the time for reading add up, because each operation starts only when the one before it is
-done. On a GPU, the next operations are queued while it's still busy (lecture 05), so only the slower of the two
+done. On a CUDA GPU, the next operations are queued while it's still busy (lecture 05), so only the slower of the two
 matters.
 
 Now it's your turn. Your machine's numbers are above.
@@ -1526,8 +1527,9 @@ assert max(ratios) < 50  # a machine may be busy
 
 # %% [markdown]
 r"""
-The formula may promise more than you measured, and the products show why: on a CPU, multiplying a `float32` matrix by a
-few vectors may reach neither the bandwidth nor the peak.
+With many sequences the formula may promise more than you measured, and the products show why: on a CPU, multiplying a
+`float32` matrix by a few vectors may reach neither the bandwidth nor the peak. (If it promises less, another program
+was probably running while the bandwidth was measured.)
 
 So what is the model waiting for? Mostly for its weights. A batch shares that wait, until the caches, the arithmetic or
 the overhead take over.

@@ -16,7 +16,7 @@ The training itself takes a few minutes on a CPU with two cores.
 """
 
 # %%
-import itertools
+import html
 import math
 import os
 import re
@@ -33,6 +33,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from einops import rearrange
+from IPython.display import display
 from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -96,7 +97,7 @@ VOCABULARY = 256  # a token is a byte
 tokens_per_step = preset.batch * preset.context
 if name == "small" and device.type == "cpu":
     torch.set_num_threads(1)  # a second one would mostly wait
-print(f"{name}: {preset}")
+print(f"The preset {name}: {', '.join(f'{k} {v}' for k, v in preset._asdict().items())}")
 print(f"{preset.steps * tokens_per_step:,} tokens, {tokens_per_step:,} in each step")
 
 # %% [markdown]
@@ -175,7 +176,7 @@ def table_loss(train: NDArray[np.uint8], held: NDArray[np.uint8], look_back: int
 table_losses = [table_loss(train_tokens, held_out, look_back) for look_back in range(3)]
 reconcile("a table that looks back two bytes", guess, table_losses[2], "nats per byte")
 for look_back, loss in enumerate(table_losses):
-    print(f"looking back {look_back} bytes: {loss:.2f} nats per byte")
+    print(f"looking back {look_back} byte{'s' * (look_back != 1)}: {loss:.2f} nats per byte")
 baseline = table_losses[preset.look_back]
 
 assert round(math.log(256), 2) == 5.55
@@ -394,6 +395,7 @@ large matrix products and call the best rate the *measured ceiling*. Here it is 
 """
 
 # %% tags=["timed", "folded"]
+# The measured ceiling, in both formats
 ceilings = {
     dtype: hardware.measured_ceiling(device, dtype, max_seconds=1).flops_per_second
     for dtype in (torch.float32, torch.bfloat16)
@@ -623,7 +625,7 @@ counted = {
     "FLOPs per token": count_flops(lambda: next_token_loss(plans_only, ids, ids).backward())
     / ids.numel(),
 }
-print(plans_only)
+print(plans_only.get_submodule("blocks.0"))
 for kind in work:
     print(f"{kind:>16}: {work[kind]:,} planned, {counted[kind]:,.0f} counted")
 assert counted == work  # exactly
@@ -838,10 +840,8 @@ def rehearse(layers: int, mixed: bool) -> float:
 
 
 few, many = 1, preset.layers // 2 + 1
-LOOKS, LOOK_BATCHES = (
-    5,
-    16,
-)  # how often the validation loss is computed, and on how many batches
+# how often the validation loss is computed, and on how many batches
+LOOKS, LOOK_BATCHES = 5, 16
 step_seconds = {}
 for precision in (False, True):
     short, long = (rehearse(layers, precision) for layers in (few, many))
@@ -948,9 +948,7 @@ def process(seed: int, steps: range) -> tuple[nn.Module, list[float], float]:
         progress.set_postfix_str(text, refresh=False)
 
     devices.synchronize(device)
-    with tqdm(
-        total=preset.steps, initial=steps.start, unit="step", desc="training"
-    ) as progress:
+    with tqdm(total=steps.stop, initial=steps.start, unit="step", desc="training") as progress:
         began = time.perf_counter()
         losses = train_model(
             model, optimizer, next_batch, lr_at, steps, mixed, save, every, report
@@ -974,9 +972,8 @@ losses = first_losses + more_losses
 run_seconds = first_seconds + more_seconds
 final_loss = held_out_losses[preset.steps]
 reconcile("validation loss", guess_of_loss, final_loss, "nats per byte")
-print(
-    f"the baseline: {baseline:.2f}; {readable(run_seconds, 's')}, planned {readable(planned_seconds, 's')}"
-)
+print(f"the baseline: {baseline:.2f} nats per byte")
+print(f"the run: {readable(run_seconds, 's')}, planned {readable(planned_seconds, 's')}")
 
 assert len(losses) == preset.steps and sorted(held_out_losses) == [
     every * k for k in range(1, LOOKS + 1)
@@ -1031,7 +1028,7 @@ time, and returns the old and new ids together, `[b, t + count]`.
   keep the keys and values in some other way. The cache is on the model's device and in its floating-point dtype,
   whatever they are.
 
-`ids` is `int64`, has at least one row and one column, and isn't changed. `count` may be 0, and $t$ + `count` − 1 is at
+`ids` is `int64`, has at least one row and one column, and mustn't change. `count` may be 0, and $t$ + `count` − 1 is at
 most the number of positions. Don't record anything for a backward pass, and leave gradient recording as you found it,
 on or off.
 """
@@ -1131,26 +1128,27 @@ def draw(scores: Float[Tensor, "b vocabulary"], temperature: float = 0.7) -> Int
 
 
 # %% tags=["timed", "folded"]
+# Three samples at three moments of the training, side by side
 
 
-def columns(texts: dict[str, str], width: int = 38) -> str:
-    """Texts side by side, under their names, with at most eight spaces in a row and one empty line."""
-    cut = []
+def show_side_by_side(texts: dict[str, str]) -> None:
+    """Show texts side by side (in a narrow window, one below the other), with at most eight spaces in a row."""
+    shown = {}
     for name, text in texts.items():
-        shown = re.sub(r" {9,}", 8 * " ", text)
-        shown = re.sub(
-            r"\n{3,}",
-            "\n\n",
-            "".join(c if c.isprintable() or c == "\n" else "·" for c in shown),
-        )
-        lines = [
-            line[i : i + width]
-            for line in shown.split("\n")
-            for i in range(0, max(1, len(line)), width)
-        ]
-        cut.append([name, "─" * width, *lines])
-    rows = itertools.zip_longest(*cut, fillvalue="")
-    return "\n".join("   ".join(f"{cell:<{width}}" for cell in row).rstrip() for row in rows)
+        text = re.sub(r" {9,}", 8 * " ", text)
+        text = "".join(c if c.isprintable() or c == "\n" else "·" for c in text)
+        shown[name] = re.sub(r"\n{3,}", "\n\n", text)
+    columns = "".join(
+        f"<div><b>{name}</b><pre style='white-space: pre-wrap'>{html.escape(text)}</pre></div>"
+        for name, text in shown.items()
+    )
+    style = (
+        "display: grid; gap: 0 2em; grid-template-columns: repeat(auto-fit, minmax(18em, 1fr))"
+    )
+    plain = "\n\n".join(f"{name}\n\n{text}" for name, text in shown.items())
+    display(
+        {"text/html": f"<div style='{style}'>{columns}</div>", "text/plain": plain}, raw=True
+    )
 
 
 start = torch.tensor(
@@ -1165,7 +1163,7 @@ for step in moments:
     texts = (bytes(row).decode(errors="replace").strip("\n") for row in written.tolist())
     samples[f"after {step:,} steps: {held_out_losses[step]:.2f}"] = "\n─\n".join(texts)
     assert written.shape == (3, start.shape[1] + count)
-print(columns(samples))
+show_side_by_side(samples)
 
 # %% [markdown]
 r"""
@@ -1287,10 +1285,10 @@ tolerances["seconds"] = 0.2
 
 off = {k for k, plan in planned.items() if abs(measured[k] - plan) > tolerances[k] * plan}
 for kind, plan in planned.items():
-    verdict = "off" if kind in off else "as planned"
+    digits = 2 if kind == "seconds" else 0
     print(
-        f"{kind:>24}: planned {plan:>16,.0f}, measured {measured[kind]:>16,.0f} "
-        f"({measured[kind] / plan - 1:+.1%}, {verdict})"
+        f"{kind:>24}: planned {plan:>14,.{digits}f}, measured {measured[kind]:>14,.{digits}f} "
+        f"({measured[kind] / plan - 1:+.1%}{', off' if kind in off else ''})"
     )
 
 if device.type != "mps":  # see section 3
@@ -1306,8 +1304,8 @@ the run: on an idle machine, plan and measurement agree within 20%.
 
 ### Exercise 14.6 · Discrepancies (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
-The folded code above stops if the plan was wrong. A report on many runs should instead list what's wrong with each of
-them, including numbers that are missing and losses that are NaN.
+The folded code above stops if a planned count was wrong. A report on many runs should instead list what's wrong with
+each of them, including numbers that are missing and losses that are NaN.
 
 Write `discrepancies(planned, measured, tolerances)`. All three are dicts from names to numbers. It returns a dict of
 the numbers that are off. A number is off if it differs from the plan by *more* than its tolerance, in either direction.

@@ -52,6 +52,7 @@ SLOW = [
     "unit/test_explorers_initialization.py",
     "unit/test_explorers_training_time.py",
     "browser/test_explorers_in_lab.py",
+    "browser/test_explorers_in_page.py",
     "grading/test_gradebook.py",
     "unit/test_progress.py",
     "unit/test_kernel_messages.py",

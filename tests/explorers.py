@@ -13,10 +13,11 @@ if TYPE_CHECKING:  # unit tests use what needs no browser
     from playwright.sync_api import Locator, Page
 
 WAIT = 60_000  # ms for one answer: the first in a page loads Python
-# From here on, every answer is kept with what was asked; `moves` is how often the explorer was moved.
+# From here on, every answer is kept with what was asked. An explorer that waits for a guess is asked to go on.
 LISTEN = """root => {
   root.heard = [];
   root.addEventListener("course-frame", (event) => root.heard.push(event.detail));
+  root.querySelector(".course-tell")?.click();
 }"""
 # The latest answer, once there are more than `before`, and once `name` (if any) was asked with this value: the page may
 # ask before all of a text is typed. The page says when an answer comes: asking it sixty times a second, as Playwright
@@ -34,13 +35,13 @@ VALUE = "control => control.type === 'checkbox' ? control.checked : control.valu
 # Sets a control as if by hand.
 PUT = """(control, value) => {
   control[control.type === "checkbox" ? "checked" : "value"] = value;
-  control.dispatchEvent(new Event(control.matches("select, [type=checkbox]") ? "change" : "input"));
+  for (const kind of ["input", "change"]) control.dispatchEvent(new Event(kind)); // it listens to one of them
 }"""
 # How the page differs from its frame: the drawing, which is changed piece by piece, the texts, and the words that say a
 # slider's value. "" if not at all.
 SHOWN = """root => {
   for (const name of ["title", "finding", "guess"]) {
-    const said = root.querySelector(`:scope > .course-${name}`)?.textContent ?? "";
+    const said = root.querySelector(`.course-${name}`).textContent;
     if (said !== root.frame[name]) return `${name}: ${said}\\n instead of \\n${root.frame[name]}`;
   }
   for (const { name, options } of root.frame.controls.filter(({ kind }) => kind === "slider")) {
@@ -68,11 +69,11 @@ def shown(root: Locator) -> Explorer:
     return load(**json.loads(root.evaluate(DESCRIBED)))
 
 
-def reached(explorer: Explorer) -> dict[str, dict[str, str]]:
-    """Every control that can be moved, with the choices that have to be made before it is there."""
-    found: dict[str, dict[str, str]] = {}
+def reached(explorer: Explorer) -> dict[str, dict[str, str | bool]]:
+    """Every control that can be moved, with the choices and switches that have to be set before it is there."""
+    found: dict[str, dict[str, str | bool]] = {}
 
-    def look(choices: dict[str, str]) -> list[dict[str, Any]]:
+    def look(choices: dict[str, str | bool]) -> list[dict[str, Any]]:
         """Note the new controls; returns all of them if there are any."""
         frame = explorer.frame(choices)
         names = [c["name"] for c in frame["controls"] if len(c["options"]) != 1]
@@ -83,11 +84,12 @@ def reached(explorer: Explorer) -> dict[str, dict[str, str]]:
         controls: list[dict[str, Any]] = frame["controls"]
         return controls
 
-    waiting: list[dict[str, str]] = [{}]
+    waiting: list[dict[str, str | bool]] = [{}]
     for choices in waiting:
         for control in look(choices):
-            if control["kind"] == "choice":
-                waiting += [choices | {control["name"]: option} for option in control["options"]]
+            options = [not control["value"]] if control["kind"] == "switch" else control["options"]
+            if control["kind"] in ("choice", "switch"):
+                waiting += [choices | {control["name"]: option} for option in options]
     return found
 
 
@@ -114,8 +116,9 @@ def moves(root: Locator, page: Page) -> Iterator[Move]:
             yield answer(f"{name} as before", lambda: control.evaluate(PUT, value))
 
     for name, choices in reached(explorer).items():
-        before = {each: root.evaluate("(root, name) => root.frame.state[name]", each) for each in choices}
-        for each, option in choices.items():
+        before = []
+        for each, option in choices.items():  # one may bring the next
+            before.append((each, root.evaluate("(root, name) => root.frame.state[name]", each)))
             yield from put(each, option)
         control = root.locator(f":is(input, select)[name='{name}']")
         kind, first = control.evaluate("e => e.type"), control.evaluate(VALUE)
@@ -144,10 +147,12 @@ def moves(root: Locator, page: Page) -> Iterator[Move]:
         else:
             text = another(explorer, root.evaluate("root => root.frame"), name)
             control.select_text()
-            yield answer(f"{name} by keyboard", lambda t=text: page.keyboard.type(t), name, text)
-            yield answer(f"{name}: nonsense", lambda c=control: c.fill("½ of it"))
+            yield answer(
+                f"{name} by keyboard", lambda t=text: (page.keyboard.type(t), page.keyboard.press("Enter")), name, text
+            )
+            yield answer(f"{name}: nonsense", lambda c=control: (c.fill("½ of it"), page.keyboard.press("Enter")))
         yield from put(name, first)
-        for each, value in before.items():
+        for each, value in reversed(before):
             yield from put(each, value)
     buttons = root.locator(".course-front [role=button]")
     for key in buttons.evaluate_all("all => all.map(each => each.dataset.key)"):
@@ -177,9 +182,9 @@ def another(explorer: Explorer, frame: dict[str, Any], name: str) -> str:
     """A text that can stand in a field in place of what is there, and says something else."""
     text = frame["state"][name]
     numbers = [text[: n.start()] + f"{k}" + text[n.end() :] for n in re.finditer(r"\d+", text) for k in range(1, 10)]
-    for other in ("2", f"2{text}", *numbers, text.replace(")", " 1)")):
+    for other in ("2", f"2{text}", *numbers, text.replace(")", " 1)"), f"{2**22}", "queries"):
         answered = explorer.frame({**frame["state"], name: other}, name)
-        shows = [(each["svg"], each["finding"], each["guess"]) for each in (frame, answered)]
+        shows = [[each[part] for part in ("svg", "finding", "guess", "lines")] for each in (frame, answered)]
         if not answered["problem"] and shows[0] != shows[1]:
             return other
     raise AssertionError(f"{explorer.name}: no text is known that {name!r} takes in place of {text!r}")

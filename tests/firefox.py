@@ -12,12 +12,15 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import explorers
 import websocket
+
+from course_utils.explorers.explorer import Explorer
 
 PROGRAM = shutil.which("firefox-esr") or shutil.which("firefox")
 KEYS = {"ArrowLeft": "\ue012", "ArrowUp": "\ue013", "ArrowRight": "\ue014", "ArrowDown": "\ue015"}
@@ -56,7 +59,7 @@ class Firefox:
         self._numbers = itertools.count(1)
         try:
             self._socket = websocket.create_connection(
-                f"{self._address(log)}/session", timeout=60, suppress_origin=True
+                f"{self._address(log)}/session", timeout=2 * explorers.WAIT / 1000, suppress_origin=True
             )
             self.send("session.new", capabilities={})
             self.send("session.subscribe", events=["network.beforeRequestSent"])
@@ -111,6 +114,13 @@ class Firefox:
         actions = [{"type": "key", "id": "keyboard", "actions": presses}]
         self.send("input.performActions", context=self._page, actions=actions)
 
+    def click(self, x: int, y: int) -> None:
+        """Press the left button of the mouse at a place in the window, and let go."""
+        clicks: list[dict[str, Any]] = [{"type": "pointerMove", "x": x, "y": y}]
+        clicks += [{"type": kind, "button": 0} for kind in ("pointerDown", "pointerUp")]
+        actions = [{"type": "pointer", "id": "mouse", "actions": clicks}]
+        self.send("input.performActions", context=self._page, actions=actions)
+
     def stop(self) -> None:
         if self._socket:
             self._socket.close()
@@ -118,64 +128,84 @@ class Firefox:
         self._process.wait(timeout=30)
 
 
-# All of these take an explorer's number in the page, and a selector of one of its parts, and which of those it is.
-_FIND = "const root = document.querySelectorAll('figure.course-explorer')[n]; const part = root.querySelectorAll(s)[k];"
-_FOCUS = f"""(n, s, k) => {{
+# All of these take an explorer's number in the page, and a selector of one of its parts.
+_FIND = """const root = document.querySelectorAll('figure.course-explorer')[n];
+  const part = root.querySelector(s);"""
+_FOCUS = f"""(n, s) => {{
   {_FIND}
   part.scrollIntoView({{block: "center"}});
   part.focus();
-  return {{focused: document.activeElement === part, kind: part.type, value: part.value, place: part.selectedIndex,
-    last: Number(part.max), options: part.length}};
+  const {{left, top, width, height}} = part.getBoundingClientRect();
+  return {{focused: document.activeElement === part, kind: part.type, value: ({explorers.VALUE})(part),
+    place: part.selectedIndex, last: Number(part.max), across: Math.round(left + 0.6 * width),
+    down: Math.round(top + height / 2)}};
 }}"""
-_ANSWER = f"""async (n, before) => {{
-  const [s, k] = ["figure", 0];
+_ANSWER = f"""async (n, s, before) => {{
   {_FIND}
-  for (let tick = 0; root.heard.length <= before; tick += 1) {{
-    if (tick * 20 > {explorers.WAIT}) throw new Error("no answer: " + root.innerText);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }}
-  return [root.heard.at(-1), ({explorers.SHOWN})(root)];
+  const answer = await ({explorers.ANSWER})(root, [before, {explorers.WAIT}]);
+  return [answer, ({explorers.SHOWN})(root)];
 }}"""
+Move = tuple[str, dict[str, Any], dict[str, Any], str]
 
 
-def moves(firefox: Firefox, number: int) -> Iterator[tuple[str, dict[str, Any], dict[str, Any], str]]:
-    """Move every control of the page's explorer ``number`` by keyboard, also what is drawn.
+def moves(firefox: Firefox, number: int, explorer: Explorer) -> Iterator[Move]:
+    """Move every control of ``explorer``, the page's one with this ``number``, by keyboard and by mouse.
 
-    Yields what was moved, what the page asked, the answer to it, and how the drawing in the page differs from it.
+    Yields what was moved, what the page asked, the answer to it, and how the drawing in the page differs from it. Each
+    control is put back before the next one is moved. A list is opened by the system, so it is moved by keyboard alone.
     """
     awake = "while (!root.querySelector('input, select')) await new Promise(done => setTimeout(done, 20));"
-    firefox.call(f"async (n, s, k) => {{ {_FIND} {awake} ({explorers.LISTEN})(root); }}", number, "figure", 0)
+    firefox.call(f"async (n, s) => {{ {_FIND} {awake} ({explorers.LISTEN})(root); }}", number, "figure")
 
-    def pressed(what: str, key: str) -> tuple[str, dict[str, Any], dict[str, Any], str]:
-        before = firefox.call(f"(n, s, k) => {{ {_FIND} return root.heard.length; }}", number, "figure", 0)
-        firefox.press(key)
-        heard, shown = firefox.call(_ANSWER, number, before)
-        return f"{what} by {key}", heard["asked"], heard["answer"], shown
+    def answer(what: str, act: Callable[[], object]) -> Move:
+        before = firefox.call(f"(n, s) => {{ {_FIND} return root.heard.length; }}", number, "figure")
+        act()
+        heard, shown = firefox.call(_ANSWER, number, "figure", before)
+        return what, heard["asked"], heard["answer"], shown
 
-    names = firefox.call(f"(n, s, k) => {{ {_FIND} return [...root.querySelectorAll(s)].map(e => e.name); }}", number,
-                         ".course-control :is(input, select)", 0)  # fmt: skip
-    for name in names:
+    def focus(selector: str) -> dict[str, Any]:
+        found: dict[str, Any] = firefox.call(_FOCUS, number, selector)
+        assert found["focused"], f"{selector} does not take the focus"
+        return found
+
+    def click(selector: str) -> None:
+        here = focus(selector)
+        firefox.click(here["across"], here["down"])
+
+    def put(name: str, value: str | bool) -> Iterator[Move]:
+        """Set a control as if by hand, unless it is set to this already."""
         selector = f":is(input, select)[name='{name}']"
-        control = firefox.call(_FOCUS, number, selector, 0)
-        assert control["focused"], f"{name} does not take the focus"
-        if control["kind"] == "range":
-            at_end = int(control["value"]) == control["last"]
-            yield pressed(name, "ArrowLeft" if at_end else "ArrowRight")
-            for key, goal in (("End", control["last"]), ("Home", 0)):
-                if int(firefox.call(_FOCUS, number, selector, 0)["value"]) != goal:
-                    yield pressed(name, key)
-        elif control["kind"] == "select-one":
-            if control["options"] > 1:  # there and back: what is there may not go with the other settings
-                for key in ("ArrowUp", "ArrowDown") if control["place"] else ("ArrowDown", "ArrowUp"):
-                    yield pressed(name, key)
-        elif control["kind"] == "checkbox":
-            yield pressed(name, " ")
-            yield pressed(name, " ")
+        if focus(selector)["value"] != value:
+            code = f"(n, s, value) => {{ {_FIND} ({explorers.PUT})(part, JSON.parse(value)); }}"
+            yield answer(f"{name} as before", lambda: firefox.call(code, number, selector, json.dumps(value)))
+
+    for name, choices in explorers.reached(explorer).items():
+        before = []
+        for each, option in choices.items():  # one may bring the next
+            before.append((each, firefox.call(f"(n, s) => {{ {_FIND} return root.frame.state[s]; }}", number, each)))
+            yield from put(each, option)
+        selector = f":is(input, select)[name='{name}']"
+        first = focus(selector)
+        if first["kind"] == "range":
+            step = "ArrowLeft" if int(first["value"]) == first["last"] else "ArrowRight"
+            for key, goal in ((step, None), ("End", first["last"]), ("Home", 0)):
+                if int(focus(selector)["value"]) != goal:
+                    yield answer(f"{name} by {key}", partial(firefox.press, key))
+            yield answer(f"{name} by mouse", partial(click, selector))
+        elif first["kind"] == "select-one":
+            key = "ArrowUp" if first["place"] else "ArrowDown"
+            yield answer(f"{name} by {key}", partial(firefox.press, key))
+        elif first["kind"] == "checkbox":
+            yield answer(f"{name} by space", lambda: firefox.press(" "))
+            yield answer(f"{name} by mouse", partial(click, selector))
         else:
             firefox.press("End")
-            yield pressed(name, "0")
-            yield pressed(name, "Backspace")
+            yield answer(f"{name} by 0", lambda: (firefox.press("0"), firefox.press("Enter")))
+            yield answer(f"{name} by Backspace", lambda: (firefox.press("Backspace"), firefox.press("Enter")))
+        yield from put(name, first["value"])
+        for each, value in reversed(before):
+            yield from put(each, value)
     for selector in (".course-front [role=button]", ".course-play"):
-        if firefox.call(f"(n, s, k) => {{ {_FIND} return part !== undefined; }}", number, selector, 0):
-            assert firefox.call(_FOCUS, number, selector, 0)["focused"], f"{selector} does not take the focus"
-            yield pressed(selector, "Enter")
+        if firefox.call(f"(n, s) => {{ {_FIND} return part !== null; }}", number, selector):
+            focus(selector)
+            yield answer(f"{selector} by Enter", partial(firefox.press, "Enter"))

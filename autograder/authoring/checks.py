@@ -49,9 +49,10 @@ class CheckError(CourseError):
 
 
 def path_of(lecture_name: str, cells: Exercise) -> Path:
-    """Where the file of an exercise is: next to its lecture's source, or else in the course's own folder."""
-    beside = exercises_of(cells.path) / f"{cells.name}.py" if cells.path else None
-    return beside if beside and beside.is_file() else EXERCISES / lecture_name / f"{cells.name}.py"
+    """Where the file of an exercise is or belongs: next to its lecture's source, or in the course's own folder."""
+    ours = EXERCISES / lecture_name / f"{cells.name}.py"
+    beside = exercises_of(cells.path) / f"{cells.name}.py" if cells.path else ours
+    return beside if beside.is_file() or not ours.is_file() else ours
 
 
 def folder_of(cells: Exercise) -> Path:

@@ -25,6 +25,21 @@ ASSISTANTS = "docs/for-assistants.md"
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
+def place(destination: Path) -> Path:
+    """The folder of a release in ``destination``; its zip is beside it, with the same name."""
+    project = _project()["project"]
+    return destination / f"{project['name']}-{project['version']}"
+
+
+def notebooks(folder: Path) -> list[str]:
+    """The names of the lectures in a release's folder; none if there's no release."""
+    return sorted(path.stem for path in folder.glob("notebooks/*/*.ipynb"))
+
+
+def _project() -> tomlkit.TOMLDocument:
+    return tomlkit.parse((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
 def make_release(destination: Path, lectures: Sequence[Path] | None = None, own: Path | None = None) -> Path:
     """Write ``destination/every-byte-every-flop-VERSION/`` and, next to it, a zip of it; return the folder.
 
@@ -33,9 +48,7 @@ def make_release(destination: Path, lectures: Sequence[Path] | None = None, own:
     same sources give the same bytes. Raises ``SourceError`` or ``BuildError`` if a notebook can't be built,
     ``FileNotFoundError`` for a missing file.
     """
-    project = tomlkit.parse((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    name = f"{project['project']['name']}-{project['project']['version']}"
-    folder = destination / name
+    folder = place(destination)
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
@@ -53,8 +66,8 @@ def make_release(destination: Path, lectures: Sequence[Path] | None = None, own:
     students_page = ROOT / "docs" / "students.md"
     shutil.copyfile(students_page if students_page.exists() else ROOT / "README.md", folder / "README.md")
     shutil.copyfile(ROOT / ASSISTANTS, folder / "AGENTS.md")  # where coding assistants look for it
-    (folder / "pyproject.toml").write_text(students_project(project), encoding="utf-8", newline="\n")
-    _zip(folder, destination / f"{name}.zip")
+    (folder / "pyproject.toml").write_text(students_project(_project()), encoding="utf-8", newline="\n")
+    _zip(folder, destination / f"{folder.name}.zip")
     return folder
 
 

@@ -62,13 +62,15 @@ class Exercise:
 class Question:
     """A question that a person grades: nbgrader's manually graded cells.
 
-    ``text`` is its cell as students get it. ``task``: the cell only says what to do, and any cell may have the answer.
+    ``text`` is its cell as students get it, and ``after`` the text of the lecture's next cell ("" if there's none).
+    ``task``: the cell only says what to do; the answer is in cells that the student adds between the two.
     """
 
     name: str
     points: float
     text: str
     task: bool = False
+    after: str = ""
 
 
 @dataclass(frozen=True)

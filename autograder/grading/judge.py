@@ -31,6 +31,10 @@ from .program import NOT_HERE, Kind, Program
 from .sandbox import Sandbox, SandboxError
 from .text import MESSAGE_LIMIT, clean
 
+# What PyTorch says if code looks at the values of a tensor on the meta device, which has none. It stands for a GPU.
+_NO_VALUES = re.compile("meta (?:device type )?tensor|register_meta", re.IGNORECASE)
+# Errors that depend on more than a call's arguments. In a call with a hidden input, the student hasn't seen them.
+_OF_THE_CODE = frozenset(["NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError", "SyntaxError"])
 _OUR_SECONDS = 60.0  # for the lecture's own cells: if the machine is under load, the student is not to blame
 # Bytes that a process may send in answer to one exercise's cases, which are kept until they are scored, and to the
 # cells before it. Honest ones send up to 25 million. (A string with one emoji takes four times as many bytes here.)
@@ -45,6 +49,8 @@ class _Work:
     ``waiting`` are the exercises still to be judged in this pass; ``rubrics`` are the first pass's results, ``marks``
     the marks so far, both by exercise. ``at`` is the current step, or None if a process that ends there isn't the
     student's fault. ``counted`` is how many bytes the current process had sent when the last exercise was judged.
+    ``company`` is the first of the student's cells that left a thread or a process running in it, "" if none has, and
+    None if the lecture's own cells have.
     """
 
     program: Program
@@ -55,6 +61,7 @@ class _Work:
     notes: list[str] = field(default_factory=list)
     at: int | None = None
     counted: int = 0
+    company: str | None = ""
 
 
 def grade(problems: ProblemSet, cells: Sequence[Cell], box: Sandbox) -> tuple[list[Mark], list[str]]:
@@ -82,6 +89,9 @@ def grade(problems: ProblemSet, cells: Sequence[Cell], box: Sandbox) -> tuple[li
     work.waiting = [
         each for each in problems.exercises if work.marks[each.name].points and problems.hidden.get(each.name)
     ]
+    for number, step in enumerate(work.program.steps):
+        if step.exercise in work.waiting:  # it ended a process, though once it had run to its test: it may try again
+            work.program.dropped.pop(number, None)
     _work_off(work, box, begin + seconds)
     # A note from both passes is kept once.
     return [_cleaned(work.marks[exercise.name]) for exercise in problems.exercises], list(dict.fromkeys(work.notes))
@@ -98,6 +108,9 @@ def _work_off(work: _Work, box: Sandbox, end: float) -> None:
             except Gone as error:
                 gone = error
         if gone is None:
+            for exercise in work.waiting:  # never the case, but no exercise may keep points for which it wasn't judged
+                _nothing(work, exercise, "It was not judged.")
+                work.notes.append(f"{exercise.name}: it was not judged")
             return
         why = talk.ended or gone.why
         if work.at is not None:
@@ -114,19 +127,21 @@ def _work_off(work: _Work, box: Sandbox, end: float) -> None:
 def _drop(work: _Work, number: int, why: str, in_full: str) -> None:
     """Drop the step at which a process ended or hung, so that it doesn't run again.
 
-    If it was a call, the cell that defines the called function is dropped, too, since it may be the cause.
+    If it was an exercise's answer or a call of it, all steps of the exercise are dropped, since the cell that defines
+    the called function may be the cause. But if the exercise has been judged, this is a cell below its test: then the
+    test has to stay, or the second pass would skip it, and what the first has given would be all that it takes.
     """
     step = work.program.steps[number]
-    for each, other in enumerate(work.program.steps):
-        if each == number or (step.exercise is not None and other.exercise is step.exercise):
-            work.program.dropped[each] = why
-    if step.exercise is None:
+    work.program.dropped[number] = why
+    if step.exercise is None or step.exercise not in work.waiting:
         work.notes.append(f"{step.cell.title} was left out: {in_full}")
         return
+    for each, other in enumerate(work.program.steps):
+        if other.exercise is step.exercise:
+            work.program.dropped[each] = why
     work.notes.append(f"{step.exercise.name}: {in_full}")
-    if step.exercise in work.waiting:
-        work.waiting.remove(step.exercise)
-        _nothing(work, step.exercise, f"Your code gave no result: {why}.")
+    work.waiting.remove(step.exercise)
+    _nothing(work, step.exercise, f"Your code gave no result: {why}.")
 
 
 def _nothing(work: _Work, exercise: Exercise, why: str) -> None:
@@ -146,7 +161,7 @@ def _cleaned(mark: Mark) -> Mark:
 def _converse(talk: Conversation, work: _Work) -> None:
     """Run the cells in a fresh process and mark what's waiting. Raises Gone; then ``work.at`` is the current step."""
     program = work.program
-    work.counted = 0
+    work.counted, work.company = 0, ""
     for number in program.unread:
         work.at = number  # even parsing a cell can hang or crash
         program.learn(number, _ask(talk, work, ReadNames(program.steps[number].cell.text), Names))
@@ -157,11 +172,15 @@ def _converse(talk: Conversation, work: _Work) -> None:
         if step.kind is Kind.OURS:
             # Before any of the student's code has run, a process that ends is our fault. Later, it could be either's.
             work.at = number if theirs else None
-            _ask(talk, work, Run(step.cell.text), Ran, _OUR_SECONDS)
+            if not _ask(talk, work, Run(step.cell.text), Ran, _OUR_SECONDS).alone:
+                work.company = work.company or None
         elif step.kind is Kind.THEIRS:
             work.at, theirs = number, True
-            if error := _ask(talk, work, Run(step.cell.text), Ran).error:
-                program.stopped[number] = error
+            ran = _ask(talk, work, Run(step.cell.text), Ran)
+            if ran.error:
+                program.stopped[number] = ran.error
+            if not ran.alone and work.company == "":
+                work.company = step.cell.title
         elif step.exercise in work.waiting:
             work.at, theirs = number, True
             judged = _hidden if work.hidden else _visible
@@ -279,9 +298,21 @@ def _observe(
     call = Call(requirement.target, case.args, case.kwargs, requirement.probe)
     blank = dict.fromkeys(requirement.comparison.parts)
     match talk.ask(call):
-        case Seen(seen):
-            if seen.error and NOT_HERE.match(error := f"{seen.error}: {seen.message}"):
-                reasons.append(f"it may work on the student's machine; here it ended with {clean(error, limit=300)}")
+        case Seen(seen, alone):
+            if requirement.probe and not alone and work.company is not None:
+                where = work.company or f"a test of `{requirement.target}`"
+                work.notes.append(f"{where} left a thread or a process running, which can do an answer's work unseen")
+            kinds = {seen.error, *seen.value.classes} if isinstance(seen.value, Raised) else {seen.error}
+            unforeseen = "meta" not in requirement.text and _NO_VALUES.search(seen.message)
+            if seen.error and (unforeseen or any(NOT_HERE.match(f"{kind}: {seen.message}") for kind in kinds)):
+                error = clean(f"{seen.error}: {seen.message}", limit=300)
+                reasons.append(f"it may work on the student's machine; here it ended with {error}")
+            elif seen.error in _OF_THE_CODE:
+                name = re.match(r"name '(\w{1,100})' is not defined", seen.message)
+                where = work.program.should_define(name[1]) if name else ""
+                if where or work.hidden:
+                    error = clean(f"{seen.error}: {seen.message}", limit=300)
+                    reasons.append(f"here it ended with {error}" + (f", which {where} should define" if where else ""))
             now = talk.asked()
             with _puzzling():
                 seen = _checked(replace(seen, call=clean(seen.call, limit=1000)), call, now)
@@ -339,26 +370,70 @@ _ODD = re.compile(
     r"ctypes|_getframe|_current_frames|currentframe|inspect\.(?:stack|trace)|tb_frame|f_(?:back|locals|globals|code)\b|"
     r"__(?:globals|code|subclasses|builtins|closure|getattribute|bases|mro|loader|traceback)__|"
     r"/proc\b|\bcourse_utils\b[ .]+(?:import )?testing|sys\.(?:modules|meta_path|path_hooks|settrace|setprofile)|"
-    r"sys\.monitoring|\bgc\.(?!collect|enable|disable|isenabled|get_stats|get_count)\w+|\bautograder\b|"
+    r"\bto_thread\b|\bThreadPool\w*|\brun_in_executor\b|Torch(?:Dispatch|Function)Mode|\btorch\._C\b|sys\.monitoring|"
+    r"\b_disable_current_modes\b|\b_engine_run_backward\b|\b_no_grad_\w+|\bautograder\b|"
+    r"\btorch\.(?:ops|jit|_(?!foreach_|int_mm|C\b)\w+)|"
+    r"(?<![.\w])exec\b|\b(?:fromhex|unhexlify|b64decode|b85decode)\b|"
+    r"\bgc\.(?!collect|enable|disable|isenabled|get_stats|get_count)\w+|"
     r"\bos\.(?:write|read|open|kill\w*|fork\w*|_exit|dup2?|close\w*|pipe2?|exec\w+|symlink)\b|"
     r"\bbuiltins\b|__import__|\bimportlib\.(?!reload\b)\w+|\bfrom[ \t]+importlib\b"
 )
-# Modules that let code run while a probe does. Elsewhere these words are names of tensors, too.
+# Modules that let code run while a probe does, or where a probe doesn't look: what it watches in torch, it watches in
+# one thread. Elsewhere these words are names of tensors, too.
 _ODD_MODULES = re.compile(r"^[ \t]{0,40}(?:import|from)[ \t]+([^\n#;]{0,200})", re.MULTILINE)
-_ODD_NAMES = frozenset(["threading", "_thread", "atexit", "signal", "marshal", "mmap"])
+_ODD_NAMES = frozenset(["threading", "_thread", "concurrent", "atexit", "signal", "marshal", "mmap"])
 # Bounded, since a submission's thousand repetitions would otherwise be scanned a million times.
-_READY_MADE = r"\b(?:checkpoint|data|flops|timing)\.{0}\b|(?<![\w.])napkin\.[\w.]{{1,60}}"
+_READY_MADE = r"\b(?:checkpoint|data|flops|timing)[ \t]{{0,9}}\.[ \t]{{0,9}}(?:{0})\b|(?<![\w.])napkin\.[\w.]{{1,60}}"
+# PyTorch's own function or class of the exercise's name: as an attribute, in an import, and by its text.
+_TORCHS = (
+    r"\b(?:torch|nn|F|optim)\.(?:\w+\.){{0,3}}(?i:{0})\b|"
+    r"\bfrom[ \t]+torch[\w.]{{0,60}}[ \t]+import[^\n]{{0,200}}?\b(?i:{0})\b|"
+    r"""\bgetattr\([^\n"']{{0,100}}["'](?i:{0})["']\)"""
+)
+_CLASS = r"(?<!\bself)\.(?i:{0})\b"  # for names with a capital letter: an attribute of whatever PyTorch was called
+_OPTIMIZER = re.compile(  # one of PyTorch's, where the solution has none
+    r"(?:(?<!\bself)\.|\bimport\b[^\n]{0,200}?\b)"
+    r"(?:Ada(?:m\w*|grad|delta|factor)|SGD|RMSprop|[NR]Adam|ASGD|Rprop|Muon|LBFGS|SparseAdam)\b"
+)
+_MODULE = re.compile(r"(?<![\w.])(?:checkpoint|data|flops|napkin|timing)\b(?![ \t]{0,9}[.\w])")  # as in `lib = data`
+# A cell's own variable, parameter or import of that name.
+_VARIABLE = (
+    r"\b{0}[ \t]*(?::[^=\n]{{0,60}})?=[^=]|\b(?:for|as|import|def|class|lambda)\b[^\n:]{{0,100}}\b{0}\b|"
+    r"\b{0},[^\n=]{{0,60}}=[^=]|,[ \t]*{0}\b"
+)
+_TEXT = re.compile(r"""(\"{3}|'{3})(?:.|\n)*?\1|"[^"\n]*"|'[^'\n]*'|#[^\n]*""")  # strings and comments
 _FROM = re.compile(r"\bfrom[ \t]+(course_utils[\w.]{0,60})[ \t]+import[ \t]*(\([^)]{0,300}|[^\n;]{0,300})")
-_IMPORT = re.compile(r"\bimport[ \t]+(course_utils[\w.]{0,60}(?:[ \t]+as[ \t]+\w{1,60})?)")
+_IMPORT = re.compile(
+    r"\bimport[ \t]+(?:[\w., \t]{0,100},[ \t]{0,9})?(course_utils[\w.]{0,60}(?:[ \t]+as[ \t]+\w{1,60})?)"
+)
+_OF_MEMORY = re.compile(r"(?<![\w.])memory\.\w{1,60}")
 _COMPUTES = re.compile(r"course_utils\.(?:napkin|data|flops|checkpoint|memory|timing)\b")
 
 
 def _library(text: str) -> set[str]:
     """What a cell imports from those parts of the course's library that compute what exercises ask for."""
+    text = text.replace("\\\n", " ")
     found = set(_IMPORT.findall(text))
     for module, names in _FROM.findall(text):
         found |= {f"{module}.{' '.join(name.split())}" for name in re.sub("#.*", "", names).strip("( \t").split(",")}
     return {each for each in found if _COMPUTES.match(each)}
+
+
+def _bare_modules(text: str, known: set[str]) -> set[str]:
+    """The modules of the library that a cell takes from the lecture as a whole, for instance to rename one."""
+    given, code = {name.rpartition(".")[2] for name in known}, _TEXT.sub("''", text)
+    bare = given.intersection(_MODULE.findall(code))
+    return {name for name in bare if not re.search(_VARIABLE.format(name), code)}
+
+
+def _functions(text: str, known: set[str], exercise: Exercise) -> set[str]:
+    """The functions of those parts of the library that an answer calls, of those that the lecture imports, if their
+    names have a word in common with the exercise's: ``count_flops`` in `model_flops`.
+    """
+    code, names = _TEXT.sub("''", text), {name.rpartition(".")[2].split(" ")[-1] for name in known}
+    called = {name for name in names if re.search(rf"(?<![\w.]){name}[ \t]{{0,9}}\(", code)}
+    called = {name for name in called if not re.search(_VARIABLE.format(name), code)} | set(_OF_MEMORY.findall(code))
+    return {name for name in called if {*exercise.name.split("_")}.intersection(re.split(r"[._]", name))}
 
 
 def _suspicious(program: Program) -> list[str]:
@@ -366,21 +441,35 @@ def _suspicious(program: Program) -> list[str]:
 
     What the lecture itself uses is not noted outside answers, since it may be a copy of the lecture's cells. The
     course's library has some of the functions that a lecture asks for (``data.get_batch``), or the formula behind them
-    (``napkin.collectives.sent``): using these in an answer, or importing what the lecture doesn't, is noted, too.
+    (``napkin.collectives.sent``, ``count_flops``): using these in an answer is noted, too, unless the reference does,
+    and so is importing what the lecture doesn't.
+    An answer that uses what PyTorch has under the exercise's name may be right, but a person should see it.
     """
     lecture = "\n".join(cell.text for cell in program.problems.cells)
     known = _library(lecture)
+    every = "|".join(exercise.name for exercise in program.problems.exercises)
     notes = []
     for step in program.steps:
         if step.kind is Kind.THEIRS:
             imported = " ".join(_ODD_MODULES.findall(step.cell.text))
             odd = {*_ODD.findall(step.cell.text), *_ODD_NAMES.intersection(re.findall(r"\w+", imported))}
-            found = sorted(odd)
+            names = step.exercise.name if step.exercise else every
+            found = [*sorted(odd), *sorted(set(re.findall(_READY_MADE.format(names), step.cell.text)))]
             if step.exercise is None:
                 found = [each for each in found if each not in lecture]
             else:
-                found += sorted(set(re.findall(_READY_MADE.format(step.exercise.name), step.cell.text)))
-                found += sorted(_library(step.cell.text) - known)
+                torchs = set(re.findall(_TORCHS.format(names), step.cell.text))
+                if not torchs and names != names.lower():
+                    torchs = set(re.findall(_CLASS.format(names), step.cell.text))
+                if not torchs and not _OPTIMIZER.search(step.exercise.solution):
+                    torchs = set(_OPTIMIZER.findall(step.cell.text))
+                found += sorted(torchs)
+                found += sorted(_bare_modules(step.cell.text, known))
+                theirs, ours = (
+                    _functions(each, known, step.exercise) for each in (step.cell.text, step.exercise.solution)
+                )
+                found += sorted(theirs - ours)
+            found += sorted(_library(step.cell.text) - known)
             who = step.exercise.name if step.exercise else step.cell.title
             if found:
                 notes.append(f"{who}: its code uses {', '.join(found[:5])}, which no answer needs; read it")

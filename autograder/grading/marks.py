@@ -50,7 +50,7 @@ class Result:
 
     ``submission`` is the digest of what was handed in. ``comment`` and ``until``, the last day on which the student may
     hand in, come from decisions. ``off`` is the late penalty in points, and ``late`` describes it. ``attempt`` says
-    which attempt counts, if there are several.
+    which attempt counts, if there are several, and ``unread`` why the last one couldn't be graded, if that's another.
     """
 
     student: str
@@ -65,6 +65,7 @@ class Result:
     off: float = 0.0
     late: str = ""
     attempt: str = ""
+    unread: str = ""
 
     @property
     def points(self) -> float | None:

@@ -43,19 +43,31 @@ _BY_TEXT = re.compile(
 )
 _SHELL = re.compile(r"(?:^|=)[ \t]{0,20}[!%]", re.MULTILINE)  # and `!echo $std`, `%time {std}`
 _IMPORTED = re.compile(r"^[ \t]{0,40}(?:import|from)[ \t]{1,9}([A-Za-z_]\w{0,60})", re.MULTILINE)
+_MODULES_FILE = re.compile(r"\b(\w+)(?:\.py\b|/)")
 # Ways to ask the machine for something that may be missing without an error: files, environment variables, users,
 # programs. Those that are also words of a comment count only in a call.
 _ASKS = re.compile(
+    r"(?m:^[ \t]{0,40}(?:\w{1,40}[ \t]?=[ \t]?)?!)|%%(?:bash|sh)\b|"
     r"\b(?:getenv|environ|open|glob|iglob|rglob|exists|is_file|isfile|is_dir|isdir|listdir|scandir|iterdir|getuser|"
-    r"expanduser|subprocess|getoutput|[pP]open)\b|\b(?:access|system|walk|which)(?=\()"
+    r"expanduser|subprocess|getoutput|[pP]open|is_available|device_count|cpu_count|get_num_threads|accelerator|"
+    r"is_built|get_device_\w+)\b|"
+    r"\b(?:access|system|walk|which|load|loadtxt|genfromtxt|fromfile|memmap|read\w{0,20})(?=\()|\bsys\.platform\b"
+)
+# Those of them that the student's own code may use for other purposes than the lecture does.
+_ABOUT_PROCESSORS = frozenset(
+    ["is_available", "device_count", "cpu_count", "get_num_threads", "accelerator", "is_built", "get_device_name"]
 )
 # Errors whose cause may be a difference between this machine and the student's: packages, files, keyboard input, the
 # operating system, GPUs, memory.
 NOT_HERE = re.compile(
     r"(?:ModuleNotFound|FileNotFound|Permission|OS|BlockingIO|Memory|StdinNotImplemented|URL|HTTP|gai|g?herror|SSL|"
-    r"ConnectTimeout|Tcl|Connection\w*)(?:Error|error)?:|Error: unsupported locale|"
-    r".*(?:Address family not supported|cannot resolve|getpw(?:uid|nam)|NVIDIA|CUDA|CuDNN|\bMPS\b|\bXPU\b|Windows|"
-    r"latex|enforce fail|can't allocate|can't start new thread|too many open files|no space left)|"
+    r"Connect\w*|NameResolution|MaxRetry|Tcl|NoSuchProcess|AccessDenied|Operational)(?:Error|error)?:|"
+    r"Error: unsupported locale|"
+    r".*(?:Address family not supported|cannot resolve|get(?:pw|gr)(?:uid|gid|nam)|not allowed to raise|NVIDIA|CUDA|"
+    r"CuDNN|\bMPS\b|\bXPU\b|\baccelerator\b|(?-i:Windows)|latex|enforce fail|can't allocate|can't start new thread|"
+    r"too many open files|no space left)|"
+    # Other versions of Python or of a package than the student's (but everybody has the same PyTorch).
+    r"AttributeError: module '(?!torch)[\w.]{1,60}' has no attribute|ImportError: cannot import name|"
     # Because of a shell without a front end: missing magics, streams that aren't files, no kernel.
     r"UsageError:|UnsupportedOperation:|AttributeError:.*(?:NoneType|Shell|kernel|parent_header)|KeyError:.*IPKernelApp",
     re.IGNORECASE,
@@ -64,7 +76,12 @@ NOT_HERE = re.compile(
 _CHANGES_ANYTHING = re.compile(r"import[ \t]{1,9}\*|^[ \t]{0,40}%(?:run|load|store|reset|env)", re.MULTILINE)
 _ASSERTS = re.compile(r"^.{0,200}?\bassert\w{0,40}\b.{0,400}", re.MULTILINE)
 _OURS = ("course_utils", "autograder")  # the parts of this project that a submission can import
-_MADE = re.compile(r"^[ \t]{0,40}(?:async[ \t]{1,9})?(?:def|class)[ \t]{1,9}(\w{1,60})", re.MULTILINE)
+# What may be a syntax error only in this Python: type parameters are from 3.12, exceptions without brackets from 3.14.
+_NEWER = re.compile(
+    r"^[ \t]{0,40}(?:type[ \t]{1,9}\w{1,60}[^=\n]{0,200}=|(?:async[ \t]{1,9})?(?:def|class)[ \t]{1,9}\w{1,60}[ \t]{0,9}"
+    r"\[|except[ \t]{1,9}[\w.]{1,60}[ \t]{0,9},)",
+    re.MULTILINE,
+)
 # Errors that a cell raises on every machine.
 _EVERYWHERE = ("SyntaxError", "IndentationError", "TabError", "NotImplementedError")
 
@@ -203,6 +220,10 @@ class Program:
             asked_here = name in asked(exercise) and own
             if not asked_here and any(name in _names(cell.text).defined for cell in self.problems.cells):
                 return f"it uses `{name}`, which is defined by a cell of the lecture that is not in this notebook"
+        for name in sorted(asked(exercise)):
+            for number in self._definers.get(name, []):
+                if number >= place and number not in self.dropped and not self._as_at_home(number):
+                    return f"{self.steps[number].cell.title} defines `{name}` again, too late for its tests"
         # A call may change its arguments or other state, which the cells' text doesn't show.
         for number in self._definers_of(behind):
             if number < place and self.steps[number].exercise is None:
@@ -223,9 +244,13 @@ class Program:
         return ""
 
     def should_define(self, name: str) -> str:
-        """The title of a student's cell that ran and defines a name according to its text, or ""."""
-        ran = (n for n in self._definers.get(name, ()) if n not in self.stopped and n not in self.dropped)
-        return next((self.steps[n].cell.title for n in ran if self.steps[n].kind is Kind.THEIRS), "")
+        """The title of a cell that ran and defines a name according to its text, or of the lecture's that didn't run,
+        or "".
+        """
+        gone = {*self.stopped, *self.dropped}
+        kinds = [(n, self.steps[n].kind) for n in self._definers.get(name, ()) if n not in gone]
+        found = [n for n, kind in kinds if kind is Kind.THEIRS] + [n for n, kind in kinds if kind is Kind.OURS]
+        return self.steps[found[0]].cell.title if found else ""
 
     def _otherwise(self, place: int, points: float) -> str:
         """How the notebook's saved outputs differ from what happened here, up to this test cell, or nothing: a cell
@@ -253,20 +278,27 @@ class Program:
         for number in self._bearing_on(place):
             cell = self.steps[number].cell
             for name in dict.fromkeys(_IMPORTED.findall(cell.text)):
-                if not installed(name) and not self._written(name):
+                if not installed(name) and name not in self._written:
                     return f"{cell.title} imports `{name}`, which isn't installed here"
         return ""
 
-    def _written(self, name: str) -> bool:
-        """Whether a cell of the student's has the name of this module's file, or folder, and so may have written it."""
-        named = re.compile(rf"\b{name}(?:\.py\b|/)")
-        return any(step.kind is Kind.THEIRS and named.search(step.cell.text) for step in self.steps)
+    @functools.cached_property
+    def _written(self) -> frozenset[str]:
+        """The names of files and folders of modules in the student's cells, which may have written them.
+
+        All of them at once: there may be thousands of imports, and a search for each would read every cell.
+        """
+        theirs = (step.cell.text for step in self.steps if step.kind is Kind.THEIRS)
+        return frozenset(name for text in theirs for name in _MODULES_FILE.findall(text))
 
     def _as_at_home(self, number: int) -> bool:
         """Whether a cell that stopped does so on the student's machine, too.
 
         If the notebook has its outputs, they tell. Otherwise it does with a syntax error, with a name that no cell
-        defines, and if every assertion in it calls a function of the notebook: then it's a test of that function.
+        defines, and if every assertion in it calls what an exercise asks for: then it's a test of that. (An assertion
+        about a function of their own may be about the machine.)
+        (PyTorch raises NotImplementedError on machines without an Apple GPU, and pathlib for a WindowsPath. What's a
+        syntax error in this Python may be right in a newer one.)
         """
         if number not in self.stopped:
             return False
@@ -274,18 +306,15 @@ class Program:
         kind = error.partition(":")[0]
         if cell.ended is not None:
             return kind == cell.ended
-        return kind in _EVERYWHERE or self._undefined(error) or (kind == "AssertionError" and self._tests(cell.text))
+        newer = kind == "SyntaxError" and ("f-string" in error or _NEWER.search(cell.text))
+        everywhere = kind in _EVERYWHERE and not NOT_HERE.match(error) and not newer
+        return everywhere or self._undefined(error) or (kind == "AssertionError" and self._tests(cell.text))
 
     def _tests(self, text: str) -> bool:
-        """Whether every line of a cell that asserts something names a function or class of the notebook."""
+        """Whether every line of a cell that asserts something names what an exercise asks for."""
         lines = [set(re.findall(r"\w+", line)) for line in _ASSERTS.findall(text)]
-        return bool(lines) and all(words & self._made for words in lines)
-
-    @functools.cached_property
-    def _made(self) -> set[str]:
-        """The functions and classes that the student's cells define."""
-        texts = (step.cell.text for step in self.steps if step.kind is Kind.THEIRS)
-        return set().union(*(_MADE.findall(text) for text in texts))
+        names = frozenset().union(*map(asked, self.problems.exercises))
+        return bool(lines) and all(words & names for words in lines)
 
     def _bearing_on(self, place: int) -> list[int]:
         """The student's cells above a step that can make a difference to the answer judged there.
@@ -310,8 +339,11 @@ class Program:
         ]
 
     def _undefined(self, error: str) -> bool:
-        """Whether an error is about a name that no cell defines, here or in the lecture."""
-        found = re.match(r"NameError: name '(\w{1,100})' is not defined", error)
+        """Whether an error is about a name that no cell defines, here or in the lecture, and no editor or kernel: VS
+        Code gives every notebook a `__vsc_ipynb_file__`, JupyterLab a `__session__`, and IPython keeps the results of
+        cells as `_2`, with numbers that depend on what ran before.
+        """
+        found = re.match(r"NameError: name '(?!__|_i?\d*')(\w{1,100})' is not defined", error)
         ours = (_names(cell.text).defined for cell in self.problems.cells)
         return found is not None and found[1] not in self._definers and not any(found[1] in names for names in ours)
 
@@ -323,7 +355,7 @@ class Program:
         if self.steps[place].cell.earned is not None:
             return ""
         ours = [*(cell.text for cell in self.problems.cells), *(each.solution for each in self.problems.exercises)]
-        ordinary = {word for text in ours for word in _ASKS.findall(text)}
+        ordinary = {word for text in ours for word in _ASKS.findall(text)} - _ABOUT_PROCESSORS
         for number in self._bearing_on(place):
             cell = self.steps[number].cell
             if found := [word for word in _ASKS.findall(cell.text) if word not in ordinary]:
@@ -333,8 +365,9 @@ class Program:
     def _sources(self, name: str, place: int) -> list[int]:
         """The cells that determine a name's value at a place.
 
-        First the cell that defines it: the last one above the place, or else the first one below. Then the lecture's
-        cells that change the object between that cell and the place.
+        First the cell that defines it: the last one above the place, or else the first one below. If it's a student's,
+        then the last one of the lecture's above it. Then the lecture's cells that change the object between the first
+        and the place.
         """
         found = [n for n in self._definers.get(name, ()) if self.steps[n].kind is not Kind.CHECK]
         above = [number for number in found if number < place]
@@ -342,7 +375,10 @@ class Program:
         while len(above) > 1 and self._imports(above[-1], name) and self._imports(above[-2], name):
             above.pop()
         source = above[-1:] or found[:1]
-        return source + [n for n in self._changers.get(name, ()) if source and source[0] < n < place]
+        theirs = bool(above) and self.steps[above[-1]].kind is Kind.THEIRS
+        # It may define the name only in an `if`, or in a function that nobody calls.
+        ours = [n for n in above[:-1] if theirs and self.steps[n].kind is Kind.OURS]
+        return source + ours[-1:] + [n for n in self._changers.get(name, ()) if source and source[0] < n < place]
 
     def _imports(self, number: int, name: str) -> bool:
         """Whether a cell is the lecture's and gives a name no other value than the module with that name."""
@@ -409,11 +445,14 @@ def _steps(problems: ProblemSet, cells: Sequence[Cell]) -> tuple[Step, ...]:
             steps.append(Step(ours[cell.plain], Kind.OURS))
         else:
             steps.append(Step(cell, Kind.THEIRS, exercises.get(cell.name)))
-    # An exercise is judged once: at the last of its test cells, else below its answer, else at the end.
+    # An exercise is judged once: at the last of its test cells (of those with metadata, if any has), else below its
+    # answer, else at the end.
     for exercise in problems.exercises:
         places = [n for n, step in enumerate(steps) if step.kind is Kind.CHECK and step.exercise is exercise]
-        for number in reversed(places[:-1]):
-            del steps[number]
+        last = next((n for n in reversed(places) if steps[n].cell.name), places[-1] if places else None)
+        for number in reversed(places):  # copies, such as a `check("…")` in a cell of the student's own
+            if number != last:
+                del steps[number]
         if not places:
             answers = [n for n, step in enumerate(steps) if step.exercise is exercise]
             check = Step(Cell("", f"test_{exercise.name}"), Kind.CHECK, exercise)

@@ -271,6 +271,7 @@ class Wall:
         for name, value in _ENVIRONMENT.items():
             self.command += ["--setenv", name, value]
         self.python = self._show_python()
+        self.command += ["--setenv", "PATH", f"{Path(self.python).parent}:{_ENVIRONMENT['PATH']}"]  # for `!python`
         for shown in _SHOWN:
             _forget_places(ROOT / shown)
             self._show(str(ROOT / shown), f"{_INSIDE}/{shown}")
@@ -311,7 +312,9 @@ class Wall:
         else:
             # A virtual environment is a folder of packages and a pyvenv.cfg that names the Python that it belongs to.
             shown = {place: Path(_ENVIRONS, place.relative_to(sys.prefix)) for place in packages}
-            self.command += [*_folders(Path(_ENVIRONS, "bin")), "--symlink", str(program), f"{_ENVIRONS}/bin/python"]
+            self.command += _folders(Path(_ENVIRONS, "bin"))
+            for name in ("python", "python3"):
+                self.command += ["--symlink", str(program), f"{_ENVIRONS}/bin/{name}"]
             self._write(f"home = {program.parent}\ninclude-system-site-packages = false\n", f"{_ENVIRONS}/pyvenv.cfg")
             for place, there in shown.items():
                 self._show(str(place), str(there))

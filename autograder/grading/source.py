@@ -29,6 +29,7 @@ from autograder.project import CHECKS
 from .exercises import SOLUTION, STUB, TEXT_STUB, Cell, Exercise, ProblemSet, Question, with_stub
 
 _HEADER = re.compile(r"^# %%")
+_NUMBER = re.compile(r"^(?:# (\d+) ·|### Exercise (\d+)\.\d+)", re.MULTILINE)  # a lecture's, in a heading
 _TAG = re.compile(r"^(item|error)-(\d+)$")
 _TIMED = "timed"
 _FOLDED, _OPEN = "folded", "open"
@@ -111,10 +112,20 @@ class Lecture:
 
 
 def lectures(folder: Path) -> list[Path]:
-    """The lecture sources in a folder, in order. Raises FileNotFoundError if there are none."""
+    """The lecture sources in a folder, in order.
+
+    Raises FileNotFoundError if there are none, and :class:`SourceError` if a name begins with a single digit.
+    """
+    if short := sorted(folder.glob("[0-9]_*.py")):
+        raise SourceError(
+            short[0], 1, "the names of lectures begin with two digits", f"rename it, for instance to 2{short[0].name}"
+        )
     found = sorted(folder.glob("[0-9][0-9]_*.py"))
     if not found:
-        raise FileNotFoundError(f"no lecture sources NN_topic.py in {folder}; run this in the project's root")
+        raise FileNotFoundError(
+            f"there are no lectures in {folder}\n  → name their sources NN_topic.py, such as 23_ours.py; "
+            "CONTRIBUTING.md has one to start from"
+        )
     return found
 
 
@@ -154,6 +165,7 @@ def parse(path: Path, text: str, *, built: bool = True) -> Lecture:
             cell.metadata["nbgrader"] = {**_METADATA, **nbgrader}
     if len(cells) != len(lines):
         raise SourceError(path, 1, "its cells do not match its `# %%` lines", "look for a stray `# %%`")
+    _check_numbers(path, cells, lines)
     proofs = _check_cells(path, cells, lines)
     timed = tuple(i for i, cell in enumerate(cells) if _TIMED in cell.metadata.get("tags", []))
     questions = _questions(path, cells, lines)
@@ -168,6 +180,18 @@ def _converted(text: str) -> nbformat.NotebookNode:
 
     notebook: nbformat.NotebookNode = jupytext.reads(text, fmt="py:percent")
     return notebook
+
+
+def _check_numbers(path: Path, cells: list[Any], lines: list[int]) -> None:
+    """Raise :class:`SourceError` if the number in the title or in an exercise's heading isn't the one of the file."""
+    for cell, line in zip(cells, lines, strict=True):
+        for heading in _NUMBER.finditer(cell.source) if cell.cell_type == "markdown" else ():
+            if path.name[:2].isdecimal() and int(heading[1] or heading[2]) != (number := int(path.name[:2])):
+                raise SourceError(
+                    path, line, f"{heading[0].strip('# ·')!r} does not fit the name {path.name}",
+                    f"write {number:02} in the title and {number}.1, {number}.2 and so on in the exercises' headings, "
+                    "or rename the file",
+                )  # fmt: skip
 
 
 def _check_cells(path: Path, cells: list[Any], lines: list[int]) -> tuple[Proof, ...]:
@@ -213,7 +237,7 @@ def _is_question(cell: Any) -> bool:
 def _questions(path: Path, cells: list[Any], lines: list[int]) -> tuple[Question, ...]:
     """The cells that a person grades; completes their metadata."""
     found: list[Question] = []
-    for cell, line in zip(cells, lines, strict=True):
+    for cell, line, after in zip(cells, lines, [*(each.source for each in cells[1:]), ""], strict=True):
         about = cell.metadata.get("nbgrader", {})
         if not _is_question(cell):
             if about.get("grade") and cell.cell_type != "code":
@@ -230,7 +254,7 @@ def _questions(path: Path, cells: list[Any], lines: list[int]) -> tuple[Question
             )  # fmt: skip
         about["points"], about["locked"] = float(points), task
         stub = STUB if cell.cell_type == "code" else TEXT_STUB
-        found.append(Question(name, float(points), cell.source if task else with_stub(cell.source, stub), task))
+        found.append(Question(name, float(points), cell.source if task else with_stub(cell.source, stub), task, after))
     return tuple(found)
 
 

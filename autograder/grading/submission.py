@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -52,9 +53,31 @@ class Submission:
     everything: tuple[Cell, ...] = ()
 
     def answers(self, problems: ProblemSet) -> dict[str, str]:
-        """The text of the solution cells by exercise or question; if there are copies, the last one."""
+        """The text of the solution cells by exercise or question; if there are copies, the last one.
+
+        If an exercise's cell is missing or unchanged, it's that of the student's last cell with a function, class or
+        variable of its name. To a task, and to a question whose cell is unchanged, belong the cells that the student
+        added below it.
+        """
         known = {each.name for each in problems.exercises} | {each.name for each in problems.questions}
-        return {cell.name: cell.text for cell in self.everything or self.cells if cell.name in known}
+        cells = self.everything or self.cells
+        places = {cell.name: place for place, cell in enumerate(cells) if cell.name in known}
+        found = {name: cells[place].text for name, place in places.items()}
+        ours = {cell.plain for cell in problems.cells}
+        own = [cell.text for cell in self.cells if not cell.name and cell.plain not in ours]
+        for exercise in problems.exercises:
+            if found.get(exercise.name, "").strip() in ("", exercise.stub.strip()):
+                name = exercise.name
+                made = re.compile(rf"^(?:(?:async[ ]+)?def|class)[ ]+{name}\b|^{name}[ ]*=", re.MULTILINE)
+                if retyped := [text for text in own if made.search(text)]:
+                    found[name] = retyped[-1]
+        for each in problems.questions:
+            if each.name in places and (each.task or found[each.name].strip() == each.text.strip()):
+                after = Cell(each.after).plain
+                below = cells[places[each.name] + 1 :]
+                added = itertools.takewhile(lambda cell: not cell.name and cell.plain != after, below)  # noqa: B023
+                found[each.name] = "\n\n".join([found[each.name], *(cell.text for cell in added)])
+        return found
 
 
 @dataclass(frozen=True)

@@ -44,10 +44,11 @@ class Call:
 
 @dataclass(frozen=True)
 class Ran:
-    """A cell has run: the error that stopped it, or "", and what it printed."""
+    """A cell has run: the error that stopped it, or "", and what it printed. ``alone`` as in `Seen`."""
 
     error: str
     printed: str
+    alone: bool = True
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,10 @@ class Names:
 
 @dataclass(frozen=True)
 class Seen:
-    """The call was observed."""
+    """The call was observed. ``alone``: the process had no other thread and no child that could do its work unseen."""
 
     observation: Observation
+    alone: bool = True
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,14 @@ Request = Run | ReadNames | Call
 Answer = Ran | Names | Seen | Missing | Unsendable
 _REQUESTS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Request)}
 _ANSWERS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Answer)}
-_TYPES: dict[str, type] = {"str": str, "tuple": tuple, "dict": dict, "list": list, "Observation": Observation}
+_TYPES: dict[str, type] = {
+    "str": str,
+    "bool": bool,
+    "tuple": tuple,
+    "dict": dict,
+    "list": list,
+    "Observation": Observation,
+}
 
 
 def plain(message: Request | Answer) -> dict[str, Any]:
@@ -106,15 +115,15 @@ def answer(value: Any) -> Answer:
     match found:
         case Names(defined, used) if not all(type(name) is str for name in defined + used):
             raise WireError("a name that is not a string")
-        case Ran(error, printed):
-            return Ran(error[:TEXT], printed[:PRINTED])
+        case Ran(error, printed, alone):
+            return Ran(error[:TEXT], printed[:PRINTED], alone)
         case Missing(name):
             return Missing(name[:TEXT])
         case Unsendable(reason):
             return Unsendable(reason[:TEXT])
-        case Seen(seen):
+        case Seen(seen, alone):
             cut = None if seen.error is None else seen.error[:TEXT]
-            return Seen(replace(seen, error=cut, message=seen.message[:TEXT]))
+            return Seen(replace(seen, error=cut, message=seen.message[:TEXT]), alone)
     return found
 
 

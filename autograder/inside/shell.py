@@ -11,6 +11,7 @@ import contextlib
 import re
 import sys
 import warnings
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from IPython.core.error import StdinNotImplementedError, UsageError
@@ -39,6 +40,8 @@ _FOR_THE_SCREEN = frozenset(
         "subshell",
     ]
 )
+# What a kernel's module has, and what VS Code and JupyterLab put there.
+_GIVEN = {"__name__": "__main__", "__vsc_ipynb_file__": "/tmp/notebook.ipynb", "__session__": "/tmp/notebook.ipynb"}
 
 
 class ZMQInteractiveShell(InteractiveShell):
@@ -51,7 +54,7 @@ class ZMQInteractiveShell(InteractiveShell):
         config.InteractiveShell.colors = "NoColor"
         config.DisplayFormatter.active_types = ["text/plain"]
         config.IPKernelApp.user_ns = None  # by this section, libraries recognize a notebook
-        super().__init__(config=config, user_ns={"__name__": "__main__"})
+        super().__init__(config=config, user_ns=dict(_GIVEN))
         self.db = {}  # what some magics remember for the next session
         self._lacks: UsageError | None = None  # a `%store -r` that found nothing, in a cell that went on
 
@@ -110,12 +113,21 @@ class ZMQInteractiveShell(InteractiveShell):
 
     def read_names(self, text: str) -> Names:
         """Which names a cell defines and uses, including its magics. The cell isn't run."""
+        pairs = [names.both(part) for part in self._parts(text, 3)]
+        return Names(*(sorted(set().union(*each)) for each in zip(*pairs, strict=True)))
+
+    def _parts(self, text: str, depth: int) -> Iterator[str]:
+        """A cell as Python, and the code that its magics run, whose magics in turn may run some."""
         try:
             plain = self._as_python(text)
         except Exception:
             plain = text
-        pairs = [names.both(part) for part in (plain, *_arguments_of_magics(plain))]
-        return Names(*(sorted(set().union(*each)) for each in zip(*pairs, strict=True)))
+        yield plain
+        for part in _arguments_of_magics(plain) if depth else ():
+            yield from self._parts(part, depth - 1)
+            if "\n" not in part:  # options that take a word, as in `%prun -s time f(x)`: the code is what can be parsed
+                words = part.split(" ", 8)
+                yield from (" ".join(words[left:]) for left in range(1, len(words)))
 
     def _as_python(self, text: str) -> str:
         """The cell with IPython's own syntax turned into Python. Most cells have none, which Python detects faster.
@@ -151,8 +163,7 @@ def _arguments_of_magics(text: str) -> list[str]:
         return []
     found = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
-            last = node.args[-1]
-            if node.func.attr in ("run_line_magic", "run_cell_magic") and isinstance(last, ast.Constant):
-                found.append(_OPTIONS.sub("", str(last.value)))
+        match node:
+            case ast.Call(func=ast.Attribute(attr="run_line_magic" | "run_cell_magic"), args=[_, *texts]):
+                found += [_OPTIONS.sub("", str(each.value)) for each in texts if isinstance(each, ast.Constant)]
     return found

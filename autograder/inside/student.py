@@ -13,6 +13,7 @@ import getpass
 import mmap
 import os
 import sys
+import threading
 from typing import Any, BinaryIO
 
 from course_utils.testing import wire
@@ -20,6 +21,8 @@ from course_utils.testing.observing import Printed
 
 from . import messages
 from .shell import ZMQInteractiveShell, no_input
+
+_TURNS = 100  # of the event loop after a cell, for tasks that are still running
 
 
 class Notebook:
@@ -45,7 +48,7 @@ class Notebook:
 
     def _call(self, call: messages.Call) -> messages.Answer:
         from course_utils.testing import witness
-        from course_utils.testing.checking import SEED, seed_all
+        from course_utils.testing.checking import SEED, seed_all, settings_left_alone
         from course_utils.testing.probes import from_source
 
         if call.probe:
@@ -55,12 +58,18 @@ class Notebook:
         else:
             return messages.Missing(call.name)
         seed_all(SEED)
-        return messages.Seen(witness(target, call.args, call.kwargs))
+        with settings_left_alone():  # as in a notebook: what one answer sets is not the next one's trouble
+            alone = _alone()
+            return messages.Seen(witness(target, call.args, call.kwargs), alone and _alone())
 
     async def _run(self, source: str) -> messages.Ran:
         try:
             raised = await self._shell.run(source)
-            await asyncio.sleep(0)  # lets the tasks that the cell left behind go on
+            # Lets the tasks that the cell left behind go on, as a kernel does while nobody runs anything.
+            for _ in range(_TURNS):
+                await asyncio.sleep(0)
+                if len(asyncio.all_tasks()) == 1:
+                    break
         except BaseException as error:  # IPython lets some through, such as for a cell nested too deep
             raised = error
         said = ""
@@ -68,7 +77,19 @@ class Notebook:
             said = type(raised).__name__
             with contextlib.suppress(BaseException):  # str() of an error may run the student's code
                 said += f": {raised}"[: messages.TEXT]
-        return messages.Ran(said, self._printed.getvalue()[: messages.PRINTED])
+        return messages.Ran(said, self._printed.getvalue()[: messages.PRINTED], _alone())
+
+
+def _alone() -> bool:
+    """Whether this process has no other thread that runs Python, besides that of a progress bar, and no child."""
+    monitor = getattr(getattr(sys.modules.get("tqdm"), "tqdm", None), "monitor", None)
+    if set(sys._current_frames()) - {threading.get_ident(), getattr(monitor, "ident", None)}:
+        return False
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return True
+    return False
 
 
 async def converse(requests: BinaryIO, answers: BinaryIO, shared: int, shell: ZMQInteractiveShell) -> None:
@@ -79,6 +100,8 @@ async def converse(requests: BinaryIO, answers: BinaryIO, shared: int, shell: ZM
     memory = memoryview(mmap.mmap(shared, wire.LIMIT))
     os.close(shared)
     builtins.input = getpass.getpass = no_input
+    # A module that a cell writes twice within a second, and reloads, would otherwise be read from its cache.
+    sys.dont_write_bytecode = True
     shell.builtin_trap.activate()  # `display` and `get_ipython`, also while a function is called
     notebook = Notebook(shell)
     while True:

@@ -7,9 +7,10 @@ The points of each attempt are kept in ``results/LECTURE/.attempts/``. The resul
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from autograder.grading import engine, submission
 from autograder.grading.exercises import ProblemSet
@@ -48,8 +49,9 @@ def settle(
 ) -> list[str]:
     """Put the attempt with the most points into ``submitted/``, for each student who has several. Safe to repeat.
 
-    Of attempts with the same points, the latest counts. Returns remarks for the instructor. Raises what
-    :func:`autograder.grading.engine.grade_all` raises.
+    Points that people gave to an attempt count. Of attempts with the same points, the latest counts. An attempt that
+    *needs review* counts as long as the review could give it more points than the others have, so that somebody looks.
+    Returns remarks for the instructor. Raises what :func:`autograder.grading.engine.grade_all` raises.
     """
     remarks: list[str] = []
     found: dict[str, _Theirs] = {}
@@ -124,16 +126,30 @@ def _tasks(
 def _best(folder: ClassFolder, rules: due.Rules, student: Student, theirs: _Theirs) -> tuple[Attempt, bytes] | None:
     """The attempt that counts, or None if that's unknown because one could not be graded."""
     name = next(iter(theirs.earned.values())).lecture_name
-    until = decisions.apply(folder, results.standing(folder, name, student.student)).until
-    limit = rules.limit(student, until)
+    decided, _ = decisions.read(folder, name, student.student)
+    limit = rules.limit(student, decisions.decided(results.standing(folder, name, student.student), decided).until)
     most: tuple[float, Attempt, bytes] | None = None
     for attempt, content, key in theirs.stored:
-        points = due.charged(rules, theirs.earned[key], limit, attempt.time).points
+        tested = replace(theirs.earned[key], submission=submission.digest(content))
+        result = decisions.decided(tested, decided)
+        # No review gives points for a file that can't be read.
+        if tested.notes and submission.parse(HandedIn(Path(), data=content), ProblemSet(name, ())).cells:
+            result = _possible(result, tested.notes)
+        points = due.charged(rules, result, limit, attempt.time).points
         if points is None:
             return None
         if most is None or points >= most[0]:
             most = points, attempt, content
     return most and most[1:]
+
+
+def _possible(result: Result, notes: Collection[str]) -> Result:
+    """A result with all points in the exercises that those of these notes name that nobody has looked at, or in all of
+    them if such a note names none."""
+    named = {note.partition(": ")[0] for note in result.notes if note in notes}
+    some = named <= {mark.exercise for mark in result.marks}
+    marks = [replace(m, points=max(m.points, m.worth)) if m.exercise in named or not some else m for m in result.marks]
+    return replace(result, marks=tuple(marks))
 
 
 def _keeping(work: Callable[[], object]) -> Iterable[str]:

@@ -8,18 +8,22 @@ to repeat: what was collected before isn't collected again.
 from __future__ import annotations
 
 import contextlib
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autograder import CourseError
+from autograder import CourseError, project
 from autograder.grading import submission
+from autograder.grading.exercises import ProblemSet
+from autograder.grading.submission import HandedIn
 from autograder.grading.text import counted, one_line
+from course_utils import validating
 
 from . import attempts, due, roster, sources
 from .attempts import Attempt
-from .folder import NAMED, ClassFolder, concerns_one, few
+from .folder import NAMED, ClassFolder, concerns_one, few, listed
 from .sources import Delivery, Kind
 
 
@@ -28,15 +32,20 @@ class Summary:
     """What was collected, or would be.
 
     ``new`` has pairs of a student and an attempt; ``known`` counts those that were collected before. ``unmatched`` says
-    what couldn't be matched to one student, ``failed`` whose submission couldn't be stored, and ``remarks`` what else
-    an instructor should know. ``missing`` has the students on the roster who have handed in nothing so far.
+    what couldn't be matched to one student, and ``strangers`` has what matches nobody. ``failed`` says whose submission
+    couldn't be stored, and ``remarks`` what else an instructor should know. ``elsewhere`` says whose notebook is
+    another lecture's and wasn't stored, and ``others`` has those lectures. ``missing`` has the students on the roster
+    who have handed in nothing so far.
     """
 
     new: list[tuple[str, Attempt]] = field(default_factory=list)
     known: int = 0
     unmatched: list[str] = field(default_factory=list)
+    strangers: list[Delivery] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    elsewhere: list[str] = field(default_factory=list)
+    others: set[str] = field(default_factory=set)
     missing: list[str] = field(default_factory=list)
 
 
@@ -67,13 +76,15 @@ def collect(
     summary, rules = Summary(), due.read(folder, lecture_name)
     directory = roster.Directory(students.values())
     found = sources.deliveries(source, lecture_name, lectures, directory.logins)
-    theirs = _matched(found, directory, students, summary)
+    # A repository may be one for the whole semester, and has no notebook of this lecture yet.
+    found = [one for one in found if not (one.kind is Kind.REPOSITORY and one.chosen.others)]
+    theirs = _matched(found, directory, students, summary, lambda name: folder.submission(name, lecture_name))
     total = sum(map(len, theirs.values()))
-    done = 0
+    done, lecture_of = 0, _lecture_of(folder)
     with contextlib.nullcontext() if dry_run else attempts.alone(folder, lecture_name, say):
         for student, each in theirs.items():
             try:
-                _Student(folder, lecture_name, student, source, rules, dry_run, summary).take(each)
+                _Student(folder, lecture_name, student, source, rules, lecture_of, dry_run, summary).take(each)
             except attempts.AttemptError as error:
                 summary.failed.append(f"{student}: {error}")
             except OSError as error:
@@ -82,12 +93,14 @@ def collect(
                 summary.failed.append(f"{student}: {one_line(str(error))}: move that away and repeat the command")
             done += len(each)
             progress(done, total)
-    unknown = sum(not attempt.when and not attempt.late for _, attempt in summary.new)
+    unknown = sum(not attempt.when for _, attempt in summary.new)
     if rules.due is not None and unknown:
         summary.remarks.append(
             f"{source.name} doesn't say when {counted(unknown, 'attempt')} came in, so nothing is taken off for "
             f"{'it' if unknown == 1 else 'them'}"
         )
+    if late := [f"{student} (attempt {attempt.number})" for student, attempt in summary.new if attempt.late]:
+        summary.remarks.append(f"Canvas calls {counted(len(late), 'attempt')} LATE: {', '.join(late)}")
     summary.missing = [
         name
         for name, student in students.items()
@@ -96,15 +109,57 @@ def collect(
     return summary
 
 
+def _lecture_of(folder: ClassFolder) -> dict[str, str]:
+    """The lecture of each exercise, the class's own included, as far as their checks have been built."""
+    found: dict[str, str] = {}
+    for place in (project.CHECKS, *([project.checks_of(folder.own)] if folder.own else [])):
+        with contextlib.suppress(OSError, ValueError):
+            lectures = json.loads((place / validating.FILE).read_bytes())
+            found |= {name: lecture for lecture, names in lectures.items() for name in names}
+    return found
+
+
 def _anything(folder: ClassFolder, lecture_name: str, student: str) -> bool:
     return not folder.read(student, lecture_name).nothing or bool(folder.instead(student, lecture_name))
 
 
+def advice(strangers: Sequence[Delivery], file: Path) -> list[str]:
+    """What to write into the roster in ``file`` for students whose work matches nobody: a sentence for each system."""
+    examples = {one.kind: one for one in reversed(strangers)}
+    said = []
+    for kind, one in sorted(examples.items()):
+        called = one_line(one.called)
+        if kind is Kind.CANVAS:
+            what, column = f"Canvas' number, such as {one.number} for {called},", "lms_user_id"
+        else:
+            login = kind is Kind.EXCHANGE or (kind is Kind.REPOSITORY and one.called != one.item)
+            what, column = f"that {'login' if login else 'name'}, such as {called},", "also"
+        instead = ", in place of any number there" if kind is Kind.CANVAS else ""
+        said.append(
+            f"If one of those who match nobody is your student, write {what} into the student's column `{column}` in "
+            f"{file}{instead}"
+        )
+    return said
+
+
 def _matched(
-    found: list[Delivery], directory: roster.Directory, students: dict[str, roster.Student], summary: Summary
+    found: list[Delivery],
+    directory: roster.Directory,
+    students: dict[str, roster.Student],
+    summary: Summary,
+    place: Callable[[str], Path],
 ) -> dict[str, list[Delivery]]:
-    """The deliveries of each student. Those that don't clearly belong to one student are reported and left out."""
+    """The deliveries of each student. Those that don't clearly belong to one student are reported and left out.
+
+    ``place`` returns where a student's notebook belongs.
+    """
     theirs: dict[str, list[Delivery]] = defaultdict(list)
+    renumbered = {
+        student: one
+        for one in found
+        if one.kind is Kind.CANVAS and not directory.by_number(one.number)
+        for student in directory.numbered(one.called)
+    }
     for one in found:
         if one.kind is Kind.CANVAS:
             whose = directory.by_canvas(one.number, one.called)
@@ -112,22 +167,96 @@ def _matched(
             whose = directory.by_name(one.called)
         else:
             whose = directory.by_login(one.called)
-        what = one_line(f"{one.item} ({one.kind}: {one.called}{one.number and f', number {one.number}'})")
+        number = f", number {one.number}" if one.kind is Kind.CANVAS else ""
+        what = one_line(f"{one.item} ({one.kind}: {one.called}{number})")
         others = directory.by_login(one.owner) - whose if one.owner else set()
         if others:
             summary.unmatched.append(f"{what} belongs to the user {one.owner}: somebody else's work, or a forgery")
         elif len(whose) == 1:
-            theirs[whose.pop()].append(one)
+            [student] = whose
+            if doubt := _doubt(one, student, directory, renumbered):
+                summary.unmatched.append(f"{what} {doubt}")
+            else:
+                theirs[student].append(one)
         elif whose:
-            summary.unmatched.append(f"{what} may belong to {' or '.join(sorted(whose))}")
+            names = " or ".join(sorted(whose))
+            summary.unmatched.append(f"{what} may belong to {names}: {_which(one, sorted(whose), directory, place)}")
         else:
-            summary.unmatched.append(f"{what} matches nobody on the roster")
+            why = _in_the_way(one, directory)
+            summary.unmatched.append(f"{what} {why or 'matches nobody on the roster'}")
+            summary.strangers += [] if why else [one]
     for student, each in list(theirs.items()):
         if len(different := {(one.kind, one.number or one.called.casefold()) for one in each}) > 1:
             items = ", ".join(one_line(one.item) for one in each[:NAMED])
-            summary.unmatched.append(f"{items} come from {len(different)} people, and all match {student}")
+            if {one.kind for one in each} == {Kind.CANVAS}:
+                numbers = sorted({one.number for one in each})
+                what_to_do = (
+                    f"write the number of the right one, {' or '.join(numbers)}, into the column lms_user_id of "
+                    f"{student}"
+                )
+                if any(student in directory.by_number(number) for number in numbers):
+                    what_to_do += ", and leave no other in the column also"
+            else:
+                what_to_do = f"copy the right notebook to {place(student)}"
+            summary.unmatched.append(
+                f"{items} come from {len(different)} people, and all match {student}: {what_to_do}"
+            )
             del theirs[student]
     return {name: theirs[name] for name in students if name in theirs}
+
+
+def _doubt(one: Delivery, student: str, directory: roster.Directory, renumbered: Mapping[str, Delivery]) -> str:
+    """Why a delivery with a student's Canvas ID may be somebody else's, and what to do; "" if nothing says so.
+
+    ``renumbered`` has the deliveries with a student's name and a number that isn't on the roster.
+    """
+    if one.kind is not Kind.CANVAS or student not in directory.by_number(one.number):
+        return ""
+    called = one_line(one.called)
+    same_name = directory.by_name(one.called)
+    if student in same_name:
+        return ""
+    if same_name:
+        other = " or ".join(sorted(same_name))
+        return (
+            f"has the number of {student} in the roster, but the name of {other}: if it's the work of {other}, remove "
+            f"{one.number} from the line of {student} and write it into the column lms_user_id of {other}; if it's "
+            f"the work of {student}, add {called} to the column also of {student}"
+        )
+    if student in renumbered:
+        theirs = renumbered[student]
+        return (
+            f"has the number of {student} in the roster, but {one_line(theirs.item)} has the name of {student}: if "
+            f"that one is the work of {student}, change {one.number} in the line of {student} to {theirs.number}, in "
+            f"the column lms_user_id; if this one is, add {called} to the column also of {student}"
+        )
+    return ""
+
+
+def _which(one: Delivery, whose: Sequence[str], directory: roster.Directory, place: Callable[[str], Path]) -> str:
+    """What to do about a delivery that may belong to any of these students."""
+    if one.kind is Kind.CANVAS:
+        if directory.by_number(one.number):
+            return f"remove {one.number} from the columns lms_user_id and also of everybody else"
+        return f"write {one.number} into the column lms_user_id of the right one"
+    if one.kind is Kind.MOODLE:
+        return f"copy the notebook to {' or '.join(str(place(student)) for student in whose)}"
+    return f"remove {one_line(one.called)} from the columns login, email and also of everybody else"
+
+
+def _in_the_way(one: Delivery, directory: roster.Directory) -> str:
+    """Why a delivery is nobody's although it could be, and what to do; "" if it matches nobody."""
+    if one.kind is Kind.REPOSITORY and len(one.chosen.files[0][1].parts) == 1:
+        if one.item.lower().endswith(".zip"):
+            return "is a zip inside this source: collect from that zip"
+        return "doesn't say whose it is: collect from a zip, or from a folder with a folder for each student"
+    if one.kind is Kind.CANVAS and (same := directory.numbered(one.called)):
+        who = ", or of ".join(f"{name}, whose lms_user_id is {number}" for name, number in same.items())
+        return (
+            f"has the name of {who}: if it's the work of {' or '.join(same)}, change that number in the roster to "
+            f"{one.number}; if not, add a line for this student, with {one.number} as lms_user_id"
+        )
+    return ""
 
 
 class _Student:
@@ -140,10 +269,11 @@ class _Student:
         student: str,
         source: Path,
         rules: due.Rules,
+        lecture_of: Mapping[str, str],
         dry_run: bool,
         summary: Summary,
     ) -> None:
-        self._rules = rules
+        self._rules, self._lecture_of = rules, lecture_of
         self._folder, self._lecture_name, self._student, self._source = folder, lecture_name, student, source
         self._dry_run, self._summary = dry_run, summary
         if not dry_run:
@@ -154,7 +284,13 @@ class _Student:
     def take(self, deliveries: list[Delivery]) -> None:
         """Store what's new, and make the last attempt with a notebook the one that's graded."""
         for one in sorted(deliveries, key=lambda one: one.order):
+            if one.chosen.others:
+                self._refuse(one, one.chosen.others)
+                continue
             notebook, content, name = self._content(one)
+            if notebook and (other := self._another(content)):
+                self._refuse(one, [other])
+                continue
             digest = submission.digest(content)
             if self._known(one, digest):
                 self._summary.known += 1
@@ -178,7 +314,23 @@ class _Student:
             self._contents[number] = content
             self._attempts = attempts.in_order([*self._attempts, attempt])
             self._summary.new.append((self._student, attempt))
-        self._install()
+        if self._attempts:
+            self._install()
+
+    def _another(self, content: bytes) -> str:
+        """The lecture whose exercises a notebook has, if it has none of this lecture's; otherwise ""."""
+        cells = submission.parse(HandedIn(Path(), data=content), ProblemSet(self._lecture_name, ())).cells
+        names = [cell.name.removeprefix("test_") for cell in cells]
+        found = Counter(self._lecture_of[name] for name in names if name in self._lecture_of)
+        return "" if not found or self._lecture_name in found else found.most_common(1)[0][0]
+
+    def _refuse(self, one: Delivery, others: Sequence[str]) -> None:
+        files = listed([one_line(name) for name, _ in one.chosen.files])
+        what = "the notebook" if len(one.chosen.files) == 1 else "notebooks"
+        self._summary.elsewhere.append(
+            f"{self._student} handed in {files}: {what} of {', '.join(others)}, not of {self._lecture_name}"
+        )
+        self._summary.others.update(others)
 
     def _content(self, one: Delivery) -> tuple[bool, bytes, str]:
         """Whether it's a notebook; its content, or else a list of what was handed in instead; and its name."""
@@ -190,7 +342,11 @@ class _Student:
                 said = [f"{one_line(name)} ({error})"]
         else:
             said = few([one_line(name) for name, _ in one.chosen.files]) or ["an empty folder"]
-        self._summary.remarks.append(f"{self._student} handed in {', '.join(said)}, but no {self._lecture_name}.ipynb")
+        place = self._folder.submission(self._student, self._lecture_name)
+        self._summary.remarks.append(
+            f"{self._student} handed in {', '.join(said)}, but no {place.name}: if one of these is the notebook, copy "
+            f"it from {self._source} to {place}"
+        )
         return False, "".join(f"{each}\n" for each in said).encode("utf-8", "backslashreplace"), ", ".join(said)
 
     def _known(self, one: Delivery, digest: str) -> bool:

@@ -28,6 +28,11 @@ from . import roster as rosters
 from .folder import ClassFolder
 
 _OTHER_WORK = "was written for another submission; it stays on the student's page until somebody decides again"
+_MENDED = (
+    "was written for another submission, which didn't get all the points; this one does, so the comment is no longer "
+    "on the student's page"
+)
+_WHOLE = "the comment on the whole work"
 FORMGRADER = "Formgrader"  # who decided: nbgrader doesn't record the person
 
 
@@ -43,7 +48,8 @@ class Decision:
     notes. ``until``: the last day on which the student may hand in.
 
     The decision was based on a result with this ``key``, ``submission`` and ``notes``, in which the tests gave
-    ``found`` of ``worth`` points (for the whole submission, in all).
+    ``found`` of ``worth`` points (for the whole submission, in all). ``gave``, only for the whole submission, has each
+    exercise's name with these two numbers.
     """
 
     student: str
@@ -60,6 +66,7 @@ class Decision:
     found: float = 0.0
     worth: float = 0.0
     notes: tuple[str, ...] = ()
+    gave: tuple[tuple[str, float, float], ...] = ()
 
     @property
     def day(self) -> str:
@@ -106,11 +113,14 @@ def read(folder: ClassFolder, lecture_name: str, student: str) -> tuple[list[Dec
 def _parsed(content: object, lecture_name: str, student: str) -> Decision:
     if not isinstance(content, dict):
         raise ValueError("it contains no record")
-    made = Decision(**content | {"notes": tuple(content.get("notes", ()))})
+    gave = tuple((name, points, worth) for name, points, worth in content.get("gave", ()))
+    made = Decision(**content | {"notes": tuple(content.get("notes", ())), "gave": gave})
     if (made.student, made.lecture_name) != (student, lecture_name):
         raise ValueError("it is about another student or another lecture")
     texts = (made.exercise, made.who, made.when, made.comment, made.until, made.key, made.submission, *made.notes)
+    texts += tuple(name for name, *_ in gave)
     numbers = [made.found, made.worth, *([] if made.points is None else [made.points])]
+    numbers += [number for _, *both in gave for number in both]
     if not all(isinstance(text, str) for text in texts) or type(made.reviewed) is not bool:
         raise ValueError("a value has the wrong type")
     if not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
@@ -118,6 +128,14 @@ def _parsed(content: object, lecture_name: str, student: str) -> Decision:
     if datetime.fromisoformat(made.when).tzinfo is None:
         raise ValueError("`when` has no time zone")
     return made
+
+
+def day(text: str) -> str:
+    """A date as records have it; "" if there's none. Raises :class:`DecisionError` if the text isn't a date."""
+    try:
+        return date.fromisoformat(text).isoformat() if text else ""
+    except ValueError:
+        raise DecisionError(f"{one_line(text)} is not a date\n  → write it as 2026-11-30") from None
 
 
 def cleaned(comment: str) -> str:
@@ -137,6 +155,7 @@ def about(result: Result, exercise: str) -> Decision:
     return Decision(
         result.student, result.lecture_name, exercise, who="", when=now(), key=result.key,
         submission=result.submission, found=sum(mark.points for mark in on), worth=sum(mark.worth for mark in on),
+        gave=() if exercise else tuple((mark.exercise, mark.points, mark.worth) for mark in on),
     )  # fmt: skip
 
 
@@ -156,27 +175,27 @@ def decide(
 ) -> list[Decision]:
     """Record what a person decides, and return the records. Whatever isn't given keeps its earlier decision.
 
-    ``withdraw``: the tests' points count again, and the comment is dropped. Raises :class:`DecisionError` if the
-    decision isn't possible.
+    ``withdraw``: the tests' points count again, and the comment is dropped; without an exercise, the extension, too.
+    Raises :class:`DecisionError` if the decision isn't possible.
     """
     if points is not None and not (math.isfinite(points) and points >= 0):
         raise DecisionError(f"{points:g} points cannot be given\n  → give 0 or more")
     if points is not None and not exercise:
         raise DecisionError("points can only be given for an exercise\n  → name it after the student")
-    if until:
-        try:
-            until = date.fromisoformat(until).isoformat()
-        except ValueError:
-            raise DecisionError(f"{one_line(until)} is not a date\n  → write it as 2026-11-30") from None
+    until = day(until)
     if withdraw and (points is not None or comment is not None):
         raise DecisionError("--withdraw drops points and comment\n  → leave out --points and --comment")
     if points is None and comment is None and not (withdraw or reviewed or until):
         raise DecisionError("nothing is decided\n  → add --points, --comment, --reviewed, --until or --withdraw")
-    if student not in rosters.of(folder, lecture_name, roster):
-        raise DecisionError(
-            f"there is no student {one_line(student)!r} in {folder}\n  → use a name from `course report`"
-        )
+    if student not in (students := rosters.of(folder, lecture_name, roster)):
+        raise DecisionError(rosters.unknown(folder, lecture_name, student, students.values()))
     result = results.standing(folder, lecture_name, student)
+    if result.state is State.NOT_SUBMITTED and (exercise or reviewed):
+        raise DecisionError(
+            f"{one_line(student)} has handed in no notebook for {lecture_name}, so there are no points to change\n"
+            f"  → put one, an unanswered one perhaps, into {folder.submission(student, lecture_name)} and grade it; "
+            "--until, and --comment without EXERCISE, need none"
+        )
     if result.points is None and (exercise or reviewed):
         raise DecisionError(
             f"{one_line(student)} has no points in {lecture_name} yet ({result.state})\n"
@@ -194,11 +213,11 @@ def decide(
         old = latest(before).get(name)
         new = replace(about(result, name), who=by or me())
         if old is not None:
-            new = replace(new, points=old.points, comment=old.comment, until=old.until)
+            new = replace(new, points=old.points, comment=kept_comment(old, new), until=old.until)
         if old is not None and until and not (name or reviewed or withdraw or comment is not None):
             new = replace(old, who=new.who, when=new.when, reviewed=False, notes=())  # still about the same work
         if name == exercise and withdraw:
-            new = replace(new, points=None, comment="")
+            new = replace(new, points=None, comment="", until=new.until if name else "")
         if name == exercise and comment is not None:
             new = replace(new, comment=cleaned(comment))
         if name == exercise and points is not None:
@@ -221,7 +240,10 @@ def decided(result: Result, found: Sequence[Decision], problems: Sequence[str] =
     A decision counts as long as it's about the same work and the tests give the same points as then. Otherwise it's
     stale, and a note asks a person to decide again. Until they do, the higher of the two numbers of points counts,
     unless the decision had taken points away: then the lower one does, so that handing in again doesn't undo it. A
-    comment on other work is asked about in the same way, and is shown until then.
+    comment on other work is asked about in the same way, and is shown until then, unless the tests took points from
+    that work and give this one all of them.
+
+    A finished review settles the notes that it covers; see `_covers`.
     """
     last = latest(found)
     whole = last.get("")
@@ -230,24 +252,29 @@ def decided(result: Result, found: Sequence[Decision], problems: Sequence[str] =
     if result.points is None:
         return result
     notes, waiting, marks = list(result.notes), list(problems), list[Mark]()
+    questions: dict[str, str] = {}
     if whole is not None and _outdated(whole, result):
-        notes.append(f"the comment on the whole work {_OTHER_WORK}")
+        result = replace(result, comment=kept_comment(whole, about(result, "")))
+        notes.append(f"{_WHOLE} {_OTHER_WORK if result.comment else _MENDED}")
     for mark in result.marks:
         decision = last.get(mark.exercise)
         stale = decision is not None and decision.points is not None and not _stands(decision, result, mark)
-        if decision is not None and not stale and _outdated(decision, result):
-            notes.append(f"{mark.exercise}: the comment {_OTHER_WORK}")
+        comment = decision.comment if decision else ""
+        if decision is not None and _outdated(decision, result):
+            comment = kept_comment(decision, about(result, mark.exercise))
+            notes.append(f"{mark.exercise}: the comment {_OTHER_WORK if comment else _MENDED}")
         if decision is None or decision.points is None:
             if mark.open:
                 waiting.append(f"{mark.exercise} has no tests: a person has yet to give points")
-            marks.append(replace(mark, comment=decision.comment if decision else ""))
+            marks.append(replace(mark, comment=comment))
             continue
         points = decision.points
         if stale:
             raised = decision.points >= decision.found
             points = (max if raised else min)(decision.points, mark.points)
-            notes.append(_question(decision, mark, points))
-        marks.append(replace(mark, points=points, tests=mark.points, comment=decision.comment, open=stale))
+            questions[mark.exercise] = _question(decision, mark, points)
+            notes.append(questions[mark.exercise])
+        marks.append(replace(mark, points=points, tests=mark.points, comment=comment, open=stale))
     known = {"", *(mark.exercise for mark in marks)}
     notes += [
         f"{one_line(each.who)} decided about {one_line(each.exercise)}, which is no longer an exercise here"
@@ -255,11 +282,24 @@ def decided(result: Result, found: Sequence[Decision], problems: Sequence[str] =
         if each.exercise not in known and (each.points is not None or each.comment)
     ]
     state = result.state
-    if any(_looked_at(each, result, notes) for each in found if each.reviewed):
-        notes, state = [], State.GRADED
-        marks = [replace(mark, open=mark.open and mark.tests is None) for mark in marks]
-    notes += waiting
-    return replace(result, marks=tuple(marks), notes=tuple(notes), state=State.NEEDS_REVIEW if notes else state)
+    reviews = [each for each in found if each.reviewed]
+    left = [note for note in notes if not any(_covers(each, result, note) for each in reviews)]
+    if notes and not left:
+        state = State.GRADED
+    marks = [
+        replace(mark, open=mark.open and (mark.tests is None or questions[mark.exercise] in left)) for mark in marks
+    ]
+    left += waiting
+    return replace(result, marks=tuple(marks), notes=tuple(left), state=State.NEEDS_REVIEW if left else state)
+
+
+def kept_comment(decision: Decision, now: Decision) -> str:
+    """A decision's comment if it's still shown on the work that ``now`` is about, which may be other work; or "".
+
+    It's dropped when its reason is gone: the tests took points from the other work and give this one all of them.
+    """
+    mended = _outdated(decision, now) and decision.found < decision.worth and now.found >= now.worth
+    return "" if mended else decision.comment
 
 
 def _stands(decision: Decision, result: Result, mark: Mark) -> bool:
@@ -272,18 +312,31 @@ def _stands(decision: Decision, result: Result, mark: Mark) -> bool:
     return decision.key == result.key or same or (decision.points == mark.points and not mark.open)
 
 
-def _outdated(decision: Decision, result: Result) -> bool:
+def _outdated(decision: Decision, now: Result | Decision) -> bool:
     """Whether a decision has a comment on a submission other than this one (and not on one that was yet to come)."""
-    other = decision.submission not in ("", result.submission) and decision.key != result.key
+    other = decision.submission not in ("", now.submission) and decision.key != now.key
     return bool(decision.comment) and other
 
 
-def _looked_at(review: Decision, result: Result, notes: Iterable[str]) -> bool:
-    """Whether a finished review was of this result and covers all of these notes."""
-    same = (review.submission, review.found, review.worth) == (
-        result.submission, sum(mark.points for mark in result.marks), sum(mark.worth for mark in result.marks)
-    )  # fmt: skip
-    return (review.key == result.key or same) and set(notes) <= set(review.notes)
+def _covers(review: Decision, result: Result, note: str) -> bool:
+    """Whether a finished review settles a note on this result.
+
+    The work must be the same. A key also changes with the grader and with other exercises; then the tests must give the
+    same points as at the review: in the exercise that the note names, or else in all of them together.
+    """
+    if note not in review.notes:
+        return False
+    if review.key == result.key:
+        return True
+    now = about(result, "")
+    named = [each for each in now.gave if each[0] == note.partition(": ")[0]]
+    if note.startswith(_WHOLE):
+        same = True
+    elif review.gave and named:
+        same = named[0] in review.gave
+    else:
+        same = (review.found, review.worth) == (now.found, now.worth)
+    return same and review.submission == result.submission
 
 
 def _question(decision: Decision, mark: Mark, points: float) -> str:

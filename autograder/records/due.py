@@ -10,12 +10,15 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from autograder.grading import submission
+from autograder.grading.exercises import ProblemSet
 from autograder.grading.marks import Result, State
-from autograder.grading.text import counted
+from autograder.grading.submission import HandedIn
+from autograder.grading.text import counted, one_line
 
 from . import attempts, exchange
 from .folder import SETTINGS, ClassFolder, FolderError
@@ -23,6 +26,8 @@ from .roster import Student
 from .sources import moment
 
 _DAY = timedelta(days=1)
+BY_CANVAS = "handed in late, according to Canvas, whose zip doesn't say when, so no points are taken off"
+ON_TIME_BY = "; on time if it came in by "
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,16 @@ class Rules:
         own = self.due + student.extra_days * _DAY
         return max(own, _end_of(date.fromisoformat(until), self.zone)) if until else own
 
+    def extended(self, student: Student, until: str = "") -> str:
+        """The last day, or the moment, of one student's extra days or extension; "" if there's no such thing."""
+        limit = self.limit(student, until)
+        if self.due is None or limit is None:
+            return until
+        if limit <= self.due:
+            return ""
+        local = limit.astimezone(self.zone)
+        return f"{local:%Y-%m-%d %H:%M}" if local.time() != time() else f"{local.date() - _DAY:%Y-%m-%d}"
+
 
 def read(folder: ClassFolder, lecture_name: str) -> Rules:
     """The class's rules for a lecture, or the defaults. Raises :class:`FolderError` if ``class.toml`` is invalid."""
@@ -69,11 +84,13 @@ def _parsed(content: Mapping[str, Any], lecture_name: str, lectures: set[str]) -
     known: dict[str, set[str]] = {"late": {"per_day", "at_most", "grace_minutes"}}
     known["due"] = lectures
     for key, value in content.items():
-        if key not in {"timezone", "attempt", "exercises", *known}:
+        if key not in (top := {"timezone", "attempt", "exercises", *known}):
             raise _Unclear(f"there is no setting {key!r}")
         if key in known:
             if not isinstance(value, dict):
                 raise _Unclear(f"{key} is not a table: write [{key}]")
+            if below := value.keys() & top:
+                raise _Unclear(f"{min(below)} is below [{key}], so it's taken for a part of it: write it above [{key}]")
             if more := value.keys() - known[key]:
                 raise _Unclear(f"{key} has no {min(more)!r}; it has {', '.join(sorted(known[key]))}")
     name = content.get("timezone", "UTC")
@@ -123,10 +140,14 @@ def apply(folder: ClassFolder, rules: Rules, result: Result, student: Student) -
     stored, this = _attempts(folder, result.lecture_name, result.student)
     if this and len(stored) > 1:
         result = replace(result, attempt=f"attempt {stored.index(this) + 1} of {len(stored)}")
+        if this is not stored[-1] and (why := _unread(folder, result, stored[-1])):
+            result = replace(result, unread=f"attempt {len(stored)} {why}")
     when = _handed_in(folder, result.lecture_name, result.student)
     if when is None:
-        said = "handed in late, according to Canvas, whose zip doesn't say when, so no points are taken off"
-        return replace(result, late=said) if this and this.late else result
+        if not (this and this.late):
+            return result
+        last = rules.extended(student, result.until)  # about which Canvas may know nothing
+        return replace(result, late=BY_CANVAS + (last and ON_TIME_BY + last))
     return charged(rules, result, rules.limit(student, result.until), when)
 
 
@@ -160,6 +181,18 @@ def _handed_in(folder: ClassFolder, lecture_name: str, student: str) -> datetime
     """When a student handed in what's graded, if that's known."""
     stamp = submission.read(folder.assignment(student, lecture_name) / exchange.TIMESTAMP).data
     return None if stamp is None else moment(stamp[:200].decode("utf-8", "replace"))
+
+
+def _unread(folder: ClassFolder, result: Result, last: attempts.Attempt) -> str:
+    """Why nothing of the last attempt can be graded, or "" if it can."""
+    if not last.notebook:
+        return f"has no notebook that can be graded ({one_line(last.name)})"
+    try:
+        content = attempts.content_of(folder, result.lecture_name, result.student, last)
+    except attempts.AttemptError:
+        return ""  # this disk's fault, which `course grade` reports
+    read = submission.parse(HandedIn(Path(), data=content), ProblemSet(result.lecture_name, ()))
+    return "" if read.cells or not read.findings else f"could not be read ({one_line(read.findings[0].problem)})"
 
 
 def _attempts(

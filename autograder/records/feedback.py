@@ -25,6 +25,7 @@ from autograder.grading.text import clean, one_line
 from autograder.grading.text import notes as limited
 
 from . import exchange, pages
+from .due import BY_CANVAS, ON_TIME_BY
 from .folder import ClassFolder, concerns_one, listed
 
 _COLORING = 2.0  # seconds for highlighting one cell, which usually takes a hundredth of that
@@ -41,6 +42,8 @@ _NOTES = {
 }
 _SIGNS = {"met": "✓", "not tried yet": "○"}  # for values of course_utils.testing.rubric.Met; all others get ✗
 ON_OTHER_INPUTS = "It passes the tests that you can see, but fails on an input that they don't try."
+LATE = "Canvas says that this came in late. Nothing was taken off automatically; your instructor decides about it"
+LATE_BUT = "Canvas says that this came in late, but it's on time if it came in by {}. Nothing was taken off"
 NO_NOTEBOOK = "Something was handed in, but no notebook that can be graded."
 CHANGED = "Your notebook, or the grading, has changed since these points were given: it will be graded again."
 
@@ -108,7 +111,11 @@ def page(
     notes += [] if current else [CHANGED]
     notes += [f"You may hand this in until {result.until}."] if result.until else []
     notes += [f"These are the points of {result.attempt}."] if result.attempt and graded else []
-    notes += [f"{result.late[:1].upper()}{result.late[1:]}."] if result.late else []
+    notes += [f"{_capitalized(result.unread)}. Hand it in again."] if result.unread else []
+    late, _, last = result.late.partition(ON_TIME_BY)
+    if late == BY_CANVAS:
+        late = LATE_BUT.format(last) if last else LATE
+    notes += [f"{_capitalized(late)}."] if late else []
     # Only what is wrong with the file: remedies, paths and the grader's notes are for the instructor.
     findings = [one_line(f"Your notebook: {finding.problem}.") for finding in (handed_in.findings if handed_in else ())]
     notes += limited(findings)
@@ -125,6 +132,10 @@ def page(
             for e in lecture.parts
         ],
     )
+
+
+def _capitalized(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
 
 
 def _exercise(exercise: Exercise | Question, title: str, mark: Mark | None, code: str) -> dict[str, object]:

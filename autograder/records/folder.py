@@ -32,6 +32,8 @@ NAMED = 5  # most of a student's file names in one message
 INSTEAD = "handed in instead.txt"  # in submitted/STUDENT/LECTURE/, if there was no notebook to collect
 SETTINGS = "class.toml"  # the class's rules, written by a person
 CLASS = "class.json"  # the seed that `course init` draws; never part of a release or a page
+_OF_A_CLASS = {CONFIG, SETTINGS, CLASS, "roster.csv", "gradebook.db", "hidden", "source", "submitted", "attempts"}
+_OF_A_CLASS |= {"results", "decisions", "autograded", "feedback", "reports", "exports"}
 
 
 # Errors that concern a single path: its name is too long, or something else is in its place.
@@ -90,6 +92,12 @@ class ClassFolder:
 
     def __str__(self) -> str:
         return str(self.root)
+
+    @property
+    def strange(self) -> list[str]:
+        """What is in the folder, if that's something but nothing of a class's."""
+        there = {path.name for path in self.root.iterdir() if not path.name.startswith(".")}
+        return [] if there & _OF_A_CLASS else sorted(there)
 
     @cached_property
     def settings(self) -> Settings:
@@ -281,6 +289,11 @@ class ClassFolder:
         """Raise :class:`FolderError` if there's no class here."""
         if not self.root.is_dir():
             raise FolderError(f"{self.root} is missing\n  → `course init {self.root}` creates it")
+        if there := self.strange:
+            raise FolderError(
+                f"{self.root} is not a class's folder: it has {listed(there)}\n"
+                "  → name the folder that `course init` made, or use `course init FOLDER` to make one"
+            )
 
     def require_submissions(self, lecture_name: str) -> None:
         """Raise :class:`FolderError` if there's no class here, or no folder for submissions."""
@@ -325,6 +338,12 @@ class ClassFolder:
     def read(self, student: str, lecture_name: str) -> HandedIn:
         """Read what a student handed in."""
         return submission.read(self.submission(student, lecture_name))
+
+    def has_work(self, student: str, lecture_name: str) -> bool:
+        """Whether a student handed something in for this lecture, a notebook or not, or has a result for it."""
+        if os.path.exists(self.result(student, lecture_name)) or not self.read(student, lecture_name).nothing:
+            return True
+        return bool(self.instead(student, lecture_name))
 
     def instead(self, student: str, lecture_name: str) -> list[str]:
         """The names of files that a student handed in instead of a notebook; none if the folder is unreadable.

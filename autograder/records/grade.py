@@ -40,13 +40,17 @@ class Plan:
 
 @dataclass(frozen=True)
 class Summary:
-    """How a run ended: every student's result after decisions and due dates, and who was graded in this run."""
+    """How a run ended: every student's result after decisions and due dates, and who was graded in this run.
+
+    ``changed``: the students to whose unchanged work the tests now give other points, with the old and the new.
+    """
 
     results: dict[str, Result]
     graded: tuple[str, ...]
     remarks: tuple[str, ...] = ()
     gradebook_problem: str = ""
     left_out: tuple[str, ...] = ()
+    changed: tuple[tuple[str, float, float], ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -107,7 +111,12 @@ def grade_class(
     plan = run.plan
     standing = {name: decisions.apply(folder, result) for name, result in run.standing.items()}
     standing = due.table(folder, lecture_name, standing, plan.students, rules)
-    return Summary(standing, tuple(run.graded), tuple(plan.remarks), problem, tuple(plan.left_out))
+    for name, result in standing.items():
+        number, _, last = result.attempt.removeprefix("attempt ").partition(" of ")
+        if not rules.best and number != last and not result.unread:
+            place = folder.attempts(name, lecture_name) / last / f"{lecture_name}.ipynb"
+            plan.remarks.append(f"{name}: attempt {number} of {last} is graded, not the last one, which is {place}")
+    return Summary(standing, tuple(run.graded), tuple(plan.remarks), problem, tuple(plan.left_out), tuple(run.changed))
 
 
 def plan(folder: ClassFolder, lecture_name: str, *, again: bool = False, roster: Path | None = None) -> Plan:
@@ -148,12 +157,15 @@ class _Run:
         self._problems = folder.problems(lecture)
         self.standing: dict[str, Result] = {}
         self.graded: list[str] = []
+        self.changed: list[tuple[str, float, float]] = []
         students = rosters.of(folder, lecture.name, roster)
         self.plan = Plan(students, left_out=rosters.left_out(folder, lecture.name))
         self.plan.remarks += self.plan.left_out
         if any(student.listed for student in students.values()):
             strangers = [name for name, student in students.items() if not student.listed]
-            self.plan.remarks += [f"{name} is not on the roster, but is graded" for name in strangers]
+            self.plan.remarks += [
+                f"{name} is not on the roster, but has work in {lecture.name}, so it counts" for name in strangers
+            ]
 
     def look(self, student: str) -> tuple[HandedIn, str] | None:
         """A student's submission and its key if it must be graded, otherwise None. Adds the student to the plan."""
@@ -166,7 +178,8 @@ class _Run:
             self.plan.absent.append(student)
             if stands.state is not State.NOT_SUBMITTED:
                 self.plan.remarks.append(
-                    f"{student}'s {name}.ipynb is no longer in submitted/; the earlier result still counts"
+                    f"{student}'s {name}.ipynb is no longer in submitted/, but its result still counts: put the file "
+                    f"back, or delete {self._folder.result(student, name)} if it isn't to count"
                 )
                 self.plan.remarks += filter(None, [self._folder.remark(student, name)])
             return None
@@ -221,6 +234,9 @@ class _Run:
                     "permissions) and run the same command again: it continues from there"
                 ) from error
             self.standing[result.student] = result
+            same = before.submission == result.submission
+            if same and before.points is not None and result.points not in (None, before.points):
+                self.changed.append((result.student, before.points, result.points or 0.0))
         if graded is not None and graded.seconds:
             results.note_time(self._folder, self._lecture.name, result.student, graded.seconds)
         self.graded.append(result.student)

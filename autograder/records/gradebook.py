@@ -437,7 +437,9 @@ def _take_over(folder: ClassFolder, lecture: Lecture, book: Any, copy_of: Any) -
 def _as_before(based: Decision, known: list[Decision]) -> Decision:
     """The latest decision, but based on the result in ``based``."""
     old = decisions.latest(known).get(based.exercise)
-    return based if old is None else replace(based, points=old.points, comment=old.comment, until=old.until)
+    if old is None:
+        return based
+    return replace(based, points=old.points, comment=decisions.kept_comment(old, based), until=old.until)
 
 
 def _based_on(

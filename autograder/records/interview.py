@@ -136,11 +136,14 @@ def _about_marks(
     """A mistake if one was recognized, else a requirement that isn't met, else one that is."""
     if not written:
         return None
-    recognized = [e for e in written if marks[e.name].mistake]
-    failed = [e for e in written if any(met != "met" for _, _, met in marks[e.name].requirements)]
-    exercise = draw.choice(recognized or failed or written)
+    tested = [e for e in written if marks[e.name].tests is None]  # where no person knew better than the tests
+    recognized = [e for e in tested if marks[e.name].mistake]
+    failed = [e for e in tested if any(met != "met" for _, _, met in marks[e.name].requirements)]
+    exercise = draw.choice(recognized or failed or tested or written)
     mark, name = marks[exercise.name], exercise.name
-    if mark.mistake:
+    if mark.tests is not None:
+        text = f"How does your {name} work? Which line was the hardest to get right?"
+    elif mark.mistake:
         text = f"The tests say about your {name}: “{mark.mistake}” Which line is that about, and what would you change?"
     elif unmet := [text for text, _, met in mark.requirements if met != "met"]:
         text = f"Your {name} doesn't do this yet: {draw.choice(unmet)}. For which input does it fail, and why?"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import csv
 import re
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from autograder.grading.marks import Result, State
 from autograder.grading.source import Lecture
 from autograder.grading.text import clean, one_line
 
-from .roster import Student
+from .roster import Student, words
 
 Table = list[list[str]]
 
@@ -64,9 +64,13 @@ def final(found: Mapping[str, Result], students: Mapping[str, Student]) -> dict[
     return {name: found[name] for name in found if not _reason(found[name], students)}
 
 
-def left_out(found: Mapping[str, Result], students: Mapping[str, Student]) -> dict[str, int]:
-    """How many students are not in the files for other systems, by reason."""
-    return dict(Counter(filter(None, (_reason(one, students) for one in found.values()))))
+def left_out(found: Mapping[str, Result], students: Mapping[str, Student]) -> dict[str, list[str]]:
+    """The students who are not in the files for other systems, by reason."""
+    names: dict[str, list[str]] = {}
+    for name, one in found.items():
+        if reason := _reason(one, students):
+            names.setdefault(reason, []).append(name)
+    return names
 
 
 def _reason(one: Result, students: Mapping[str, Student]) -> str:
@@ -125,13 +129,13 @@ def compare(
 ) -> Comparison:
     """What an import would change in a gradebook downloaded from Canvas or Moodle.
 
-    Raises :class:`ExportError` if the file isn't such a gradebook, :class:`OSError` if it can't be read.
+    Raises :class:`ExportError` if the file isn't such a gradebook, or can't be read.
     """
     table = _read(path)
-    names = list(final(found, students))
+    who = [students.get(name) or Student(name) for name in final(found, students)]
     if _is_canvas(table[0]):
-        return _compare_canvas(table, names, canvas(lecture, found, students, title))
-    return _compare_moodle(path, table, names, moodle(lecture, found, students, title))
+        return _compare_canvas(table, who, canvas(lecture, found, students, title))
+    return _compare_moodle(path, table, who, moodle(lecture, found, students, title))
 
 
 def _read(path: Path) -> Table:
@@ -142,6 +146,10 @@ def _read(path: Path) -> Table:
             file.seek(0)
             separator = max(",;\t", key=first.count)
             rows = [[text.strip() for text in row] for row in csv.reader(file, delimiter=separator) if any(row)]
+    except OSError as error:
+        raise ExportError(
+            f"{path} cannot be read ({error.strerror})\n  → name the CSV file that you downloaded from Canvas or Moodle"
+        ) from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise ExportError(f"{path} is not a CSV file in UTF-8 ({error})\n  → download it again as CSV") from error
     if not rows:
@@ -153,13 +161,95 @@ def _is_canvas(head: list[str]) -> bool:
     return "Section" in head and (head[:2] == ["Student", "ID"] or head[:3] == ["LastName", "FirstName", "ID"])
 
 
-def _compare_canvas(table: Table, names: list[str], ours: Table) -> Comparison:
+@dataclass(frozen=True)
+class _Line:
+    """One person in a downloaded gradebook.
+
+    ``codes`` has, by column, the login, email address and numbers with which it may agree with the roster.
+    """
+
+    name: str
+    codes: Mapping[str, str]
+    before: str
+
+    @property
+    def called(self) -> str:
+        """What to call this person in a message."""
+        return one_line(self.name or next(filter(None, self.codes.values()), "somebody else"))
+
+
+# The roster's columns for those of a gradebook.
+_COLUMN = {
+    "ID": "lms_user_id", "SIS Login ID": "login", "Username": "login", "ID number": "id_number",
+    "Email address": "email",
+}  # fmt: skip
+
+
+class _People:
+    """The people in a gradebook, to find out whether one who was found is the student on the roster."""
+
+    def __init__(self, lines: Sequence[_Line]) -> None:
+        self._lines = lines
+        self._with: dict[str, list[int]] = defaultdict(list)
+        for place, line in enumerate(lines):
+            for word in words(line.name):
+                self._with[word].append(place)
+
+    def doubt(self, who: Student, place: int, column: str, value: str) -> str:
+        """Why the person found by this value is somebody else, and what to correct; "" if nothing says so.
+
+        It's the same person if any word of the name agrees, or anything else. But if Canvas' ID finds somebody who has
+        a name in common, and another line has more of the student's name, the ID is that of a namesake.
+        """
+        line = self._lines[place]
+        ours, theirs = words(who.name, *who.also), words(line.name)
+        codes = {each: code for each, code in line.codes.items() if each != column and code}
+        known = {*map(_code, filter(None, (who.student, who.login, who.email, who.id_number, *who.also)))}
+        if column == "Student" or (theirs and theirs <= ours) or known & {*map(_code, codes.values())}:
+            return ""
+        shared = Counter(each for word in ours for each in self._with[word])
+        most = max(shared.values(), default=0)
+        nearest = [self._lines[each] for each, count in shared.items() if count == most > shared[place]]
+        if ours & theirs:
+            differs = column == "ID" and bool(nearest)
+        else:
+            differs = bool(
+                (ours and theirs)
+                or (who.login and codes.keys() & {"SIS Login ID", "Username"})
+                or (who.email and "Email address" in codes)
+            )
+        if not differs:
+            return ""
+        if not nearest:
+            others = [each for each in self._lines if each is not line]
+            nearest = [each for each in others if known & {*map(_code, filter(None, each.codes.values()))}]
+        roster_column, value = _COLUMN[column], one_line(value)
+        right = nearest[0].codes.get(column) if len(nearest) == 1 else ""
+        which = f"{one_line(right)}, which is {nearest[0].called}," if right else "the right one"
+        known_as = "id" if roster_column == "login" and not who.login else roster_column
+        return (
+            f"{one_line(who.student)}{who.name and f' ({one_line(who.name)})'} has the {known_as} {value} in the "
+            f"roster, but in this gradebook {value} is {line.called}, who would get the points: write {which} into the "
+            f"column {roster_column}; or, if they are the same person, add {_given(line)} to the column also"
+        )
+
+
+def _given(line: _Line) -> str:
+    return one_line(_turned(line.name)) if line.name else line.called
+
+
+def _code(text: str) -> str:
+    """A login or address as far as it has to agree: without what follows an @, which only some systems append."""
+    return text.casefold().partition("@")[0]
+
+
+def _compare_canvas(table: Table, who: Sequence[Student], ours: Table) -> Comparison:
     comparison = Comparison("Canvas")
     head, title, worth = table[0], ours[0][-1], ours[1][-1]
     at = _canvas_column(head, title, comparison.problems)
     divided = head[0] == "LastName"
-    by: dict[str, dict[str, int]] = {"number": {}, "login": {}, "name": {}}
-    before: list[str] = []
+    by: dict[str, dict[str, int]] = {"ID": {}, "SIS Login ID": {}, "Student": {}}
+    lines: list[_Line] = []
     for row in table[1:]:
         if "Points Possible" in row[0]:
             if at is not None and row[at] and not _same(row[at], worth):
@@ -168,34 +258,39 @@ def _compare_canvas(table: Table, names: list[str], ours: Table) -> Comparison:
                 )
             continue
         about = dict(zip(head, row, strict=False))
-        number, login = about.get("ID", ""), about.get("SIS Login ID", "")
+        codes = {column: about.get(column, "") for column in ("ID", "SIS Login ID", "SIS User ID")}
         names_of = [f"{row[1]} {row[0]}", f"{row[0]}, {row[1]}"] if divided else [row[0], _turned(row[0])]
-        if not number and not login:
+        if not codes["ID"] and not codes["SIS Login ID"]:
             continue  # the row that shows which assignments have a manual posting policy
-        place = len(before)
-        before.append(row[at] if at is not None else "")
-        by["number"][number] = place
-        by["login"][login] = place
+        place = len(lines)
+        lines.append(_Line(names_of[divided], codes, row[at] if at is not None else ""))
+        by["ID"][codes["ID"]] = place
+        by["SIS Login ID"][codes["SIS Login ID"]] = place
         for each in names_of:
-            by["name"].setdefault(each, place)
+            by["Student"].setdefault(each, place)
     taken: dict[int, str] = {}
-    for name, row in zip(names, ours[2:], strict=True):
+    people = _People(lines)
+    for one, row in zip(who, ours[2:], strict=True):
         places = (
-            by[key].get(value) for key, value in (("number", row[1]), ("login", row[2]), ("name", row[0])) if value
+            (column, value, by[column].get(value))
+            for column, value in (("ID", row[1]), ("SIS Login ID", row[2]), ("Student", row[0]))
+            if value
         )
-        place_of = next((each for each in places if each is not None), None)
+        column, value, place_of = next((each for each in places if each[2] is not None), ("", "", None))
         if place_of is None:
             comparison.problems.append(
-                f"{one_line(name)} is not in this gradebook, so Canvas would ask who that is: correct lms_user_id or "
-                "login in the roster"
+                f"{one_line(one.student)} is not in this gradebook, so Canvas would ask who that is: correct "
+                "lms_user_id or login in the roster, or delete the line of a student who has left"
             )
+        elif doubt := people.doubt(one, place_of, column, value):
+            comparison.problems.append(doubt)
         elif place_of in taken:
             comparison.problems.append(
-                f"{one_line(name)} and {one_line(taken[place_of])} are the same person in this gradebook"
+                f"{one_line(one.student)} and {one_line(taken[place_of])} are the same person in this gradebook"
             )
         else:
-            taken[place_of] = name
-            _note(comparison, name, before[place_of], row[-1])
+            taken[place_of] = one.student
+            _note(comparison, one.student, lines[place_of].before, row[-1])
     return _counted(comparison, len(taken))
 
 
@@ -223,7 +318,7 @@ def _turned(name: str) -> str:
     return f"{first} {last}".strip()
 
 
-def _compare_moodle(path: Path, table: Table, names: list[str], ours: Table) -> Comparison:
+def _compare_moodle(path: Path, table: Table, who: Sequence[Student], ours: Table) -> Comparison:
     comparison = Comparison("Moodle")
     head = [column.lower() for column in table[0]]
     column = next((each for each in ours[0][:-1] if each.lower() in head), None)
@@ -241,22 +336,33 @@ def _compare_moodle(path: Path, table: Table, names: list[str], ours: Table) -> 
             f"{problem} called {title!r} in this gradebook: choose one in Moodle, or pass another --title"
         )
     at, ours_at = head.index(column.lower()), ours[0].index(column)
-    rows = {row[at]: row for row in table[1:]}
+    lines: list[_Line] = []
+    rows: dict[str, int] = {}
+    for row in table[1:]:
+        about = dict(zip(head, row, strict=False))
+        name = " ".join(filter(None, map(about.get, ("first name", "last name", "surname", "full name"))))
+        codes = {each: about.get(each.lower(), "") for each in ("Username", "ID number", "Email address")}
+        before = row[same[0]].replace(",", ".") if len(same) == 1 else ""
+        rows[row[at]] = len(lines)
+        lines.append(_Line(name, codes, before))
     taken: dict[str, str] = {}
-    for name, row in zip(names, ours[1:], strict=True):
-        theirs = rows.get(row[ours_at])
-        if theirs is None:
+    people = _People(lines)
+    for one, row in zip(who, ours[1:], strict=True):
+        place = rows.get(row[ours_at])
+        if place is None:
             comparison.problems.append(
-                f"{one_line(name)} is not in this gradebook as {column} {one_line(row[ours_at])}: Moodle imports "
-                "nothing at all if it doesn't know a user"
+                f"{one_line(one.student)} is not in this gradebook as {column} {one_line(row[ours_at])}: Moodle "
+                "imports nothing at all if it doesn't know a user"
             )
+        elif doubt := people.doubt(one, place, column, row[ours_at]):
+            comparison.problems.append(doubt)
         elif (key := row[ours_at]) in taken:
             comparison.problems.append(
-                f"{one_line(name)} and {one_line(taken[key])} are the same person in this gradebook"
+                f"{one_line(one.student)} and {one_line(taken[key])} are the same person in this gradebook"
             )
         else:
-            taken[key] = name
-            _note(comparison, name, theirs[same[0]].replace(",", ".") if len(same) == 1 else "", row[-1])
+            taken[key] = one.student
+            _note(comparison, one.student, lines[place].before, row[-1])
     return _counted(comparison, len(taken))
 
 

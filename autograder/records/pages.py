@@ -7,10 +7,12 @@ import re
 from pathlib import Path
 
 import jinja2
+from markupsafe import Markup
 
 from autograder.grading.source import Lecture
 from autograder.grading.text import clean
 from course_utils.files import replacing
+from course_utils.markup import as_html
 
 CODE_LIMIT = 20_000  # most characters of a cell that are shown
 LINE_LIMIT = 500  # most characters of a line of code that are shown
@@ -30,6 +32,7 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.filters["clean"] = clean
+    made.filters["with_code"] = lambda text: Markup(as_html(text))
     return made
 
 

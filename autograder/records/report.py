@@ -113,6 +113,7 @@ def _row(
     result: Result, exercises: Sequence[str], links: Mapping[str, str], took: Mapping[str, float]
 ) -> dict[str, object]:
     marks = {mark.exercise: _sign(mark) for mark in result.marks}
+    notes = [*result.notes, *filter(None, [result.unread])]
     return {
         "student": one_line(result.student),
         "state": str(result.state)
@@ -120,8 +121,8 @@ def _row(
         + (f", {result.attempt}" if result.attempt else "")
         + (f", {result.late}" if result.late else ""),
         "points": "" if result.points is None else f"{result.points:g}",
-        "notes": result.notes,
-        "eye": result.state in WANTS_EYE or bool(result.notes),
+        "notes": notes,
+        "eye": result.state in WANTS_EYE or bool(notes),
         "marks": [marks.get(name, "–") if result.points is not None else "–" for name in exercises],
         "link": links.get(result.student),
         "time": _seconds(took[result.student]) if result.student in took else "",

@@ -3,13 +3,14 @@
 ``FOLDER/roster.csv`` (or another file) has nbgrader's format: ``id`` is the name of the folder in ``submitted/``. All
 other columns are optional. The gradebook and exports use ``first_name`` and ``last_name``, ``email`` and
 ``lms_user_id`` (Canvas' ID). Only exports use ``name`` (if the other two are missing), ``id_number`` (Moodle's),
-``login`` and ``section``. `course collect` finds students by all of these, and by ``also``: other names and logins,
-separated by semicolons. ``extra_days`` extend all of a student's due dates.
+``login`` and ``section``. `course collect` finds students by all of these, and by ``also``: other names, logins and
+Canvas IDs, separated by semicolons. ``extra_days`` extend all of a student's due dates.
 """
 
 from __future__ import annotations
 
 import csv
+import difflib
 import re
 import unicodedata
 from collections import defaultdict
@@ -18,9 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder import CourseError
-from autograder.grading.text import clean
+from autograder.grading.text import clean, one_line
 
 from .folder import ClassFolder
+
+# Letters that aren't another one with an accent. Some systems write them, and ä, ö and ü, with an e.
+_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ı": "i", "æ": "a", "œ": "o", "þ": "th"})
 
 
 class RosterError(CourseError):
@@ -45,24 +49,40 @@ class Student:
     extra_days: int = 0
 
 
+_COLUMNS = {"id", "student_id", "student", "name", "first_name", "last_name", "email", "id_number", "lms_user_id"}
+_COLUMNS |= {"login", "section", "also", "extra_days"}
+
+
 def read(path: Path) -> list[Student]:
-    """The students in a file. Raises :class:`RosterError` if the column ``id`` is missing or unusable."""
+    """The students in a file.
+
+    Raises :class:`RosterError` if the column ``id`` is missing or unusable, another column's name is misspelled, or a
+    student has two different lines.
+    """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             rows = list(reader)
-            columns = [name.strip().lower() for name in reader.fieldnames or ()]
+            columns = [_column(name) for name in reader.fieldnames or ()]
+    except OSError as error:
+        raise RosterError(f"{path} cannot be read ({error.strerror})\n  → name a CSV file with a column id") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise RosterError(f"{path} is not a CSV file in UTF-8 ({error})\n  → save it as one") from error
     column = next((name for name in ("id", "student_id", "student") if name in columns), None)
     if column is None:
         raise RosterError(f"{path} has no column `id`\n  → its first line must name the columns, one of them id")
+    for name in columns:
+        if name not in _COLUMNS and (meant := difflib.get_close_matches(name, _COLUMNS - {*columns}, 1, 0.85)):
+            raise RosterError(f"{path} has a column {name!a:.40}\n  → call it {meant[0]}, or something else")
     found: dict[str, Student] = {}
+    seen: dict[str, dict[str, str]] = {}
     for row in rows:
-        values = {key.strip().lower(): (value or "").strip() for key, value in row.items() if isinstance(key, str)}
-        student = values.get(column, "")
-        if not student or student in found:
+        values = {_column(key): (value or "").strip() for key, value in row.items() if isinstance(key, str)}
+        if not (student := values.get(column, "")):
             continue
+        ours = {key: value for key, value in values.items() if key in _COLUMNS}
+        if seen.setdefault(student, ours) != ours:
+            raise RosterError(f"{path} has two different lines for {one_line(student)}\n  → keep one")
         if _odd(student):
             raise RosterError(
                 f"{path}: {student!a} cannot be the name of a folder in submitted/\n  → correct that line"
@@ -87,15 +107,23 @@ def read(path: Path) -> list[Student]:
     return list(found.values())
 
 
+def _column(name: str) -> str:
+    """A column's name as it's compared: ``Extra Days`` is ``extra_days``."""
+    return re.sub(r"[\s-]+", "_", name.strip().lower())
+
+
 def of(folder: ClassFolder, lecture_name: str, path: Path | None = None) -> dict[str, Student]:
     """Everybody, by name: on the roster (``path``, or else ``roster.csv`` if there is one), handed in, or graded.
 
+    If there's a roster, others belong to a lecture only if they handed something in for it, or were graded in it.
     A folder whose name can't be a student's is left out; `left_out` lists those.
     """
     folder.require()
     file = path or folder.roster
     listed = {student.student: student for student in read(file)} if path or file.exists() else {}
     others = {name for name in folder.present(lecture_name) - listed.keys() if not _odd(name)}
+    if listed:  # somebody who left counts only where there's work of theirs
+        others = {name for name in others if folder.has_work(name, lecture_name)}
     return dict(sorted((listed | {name: Student(name, listed=False) for name in others}).items()))
 
 
@@ -108,6 +136,19 @@ def left_out(folder: ClassFolder, lecture_name: str) -> list[str]:
     ]
 
 
+def unknown(folder: ClassFolder, lecture_name: str, name: str, students: Iterable[Student]) -> str:
+    """The message that no student has this name, and who may be meant."""
+    everybody = list(students)
+    directory = Directory(everybody)
+    near = directory.by_login(name) | directory.by_name(name)
+    near = near or {*difflib.get_close_matches(name, [one.student for one in everybody])}
+    meant = f"{' or '.join(map(one_line, sorted(near)))}? " if near else ""
+    return (
+        f"there is no student {one_line(name)!r} in {folder}\n"
+        f"  → {meant}`course show {folder} {lecture_name}` lists them all"
+    )
+
+
 class Directory:
     """Finds students by what other systems call them. Each method returns all candidates; a single one is a match."""
 
@@ -117,6 +158,7 @@ class Directory:
         self._names: dict[str, set[str]] = defaultdict(set)  # ignoring case, and all but letters and digits
         self._shortened: dict[str, set[str]] = defaultdict(set)  # as other systems shorten them
         self._canvas: dict[str, set[str]] = defaultdict(set)
+        self._numbers: dict[str, str] = {}
         for one in students:
             self._ids.add(one.student)
             for login in filter(None, (one.student, one.login, one.email, *one.also)):
@@ -125,9 +167,10 @@ class Directory:
                 self._names[_letters(name)].add(one.student)
                 for short in (_without_accents(name), _ascii(name)):
                     self._shortened[_letters(short)].add(one.student)
+            for number in filter(None, (one.canvas_id, *filter(str.isdecimal, one.also))):
+                self._canvas[number].add(one.student)
             if one.canvas_id:
-                self._canvas[one.canvas_id].add(one.student)
-        self._numbered = set[str]().union(*self._canvas.values())
+                self._numbers[one.student] = one.canvas_id
 
     @property
     def logins(self) -> list[str]:
@@ -145,17 +188,35 @@ class Directory:
         short = _letters(_without_accents(name))
         return set(self._names.get(key) or self._shortened.get(key, set()) | self._shortened.get(short, set()))
 
+    def by_number(self, number: str) -> set[str]:
+        """The students with this Canvas ID, in ``lms_user_id`` or ``also``."""
+        return set(self._canvas.get(number, ()))
+
     def by_canvas(self, number: str, name: str) -> set[str]:
         """The student with this Canvas ID, or else those with this name who have no ID on the roster."""
-        return set(self._canvas.get(number) or self.by_name(name) - self._numbered)
+        return self.by_number(number) or self.by_name(name) - self._numbers.keys()
+
+    def numbered(self, name: str) -> dict[str, str]:
+        """The students with this name who have a Canvas ID on the roster, each with that ID."""
+        return {each: self._numbers[each] for each in sorted(self.by_name(name) & self._numbers.keys())}
 
 
 def _names(one: Student) -> list[str]:
-    """What other systems may call a student: the name, also with the last name first, the email and ID number."""
-    last, comma, first = one.name.rpartition(",") if "," in one.name else one.name.rpartition(" ")
-    turned = f"{first} {last}" if comma else one.name
-    both = [f"{one.first_name} {one.last_name}", f"{one.last_name} {one.first_name}"]
-    return [one.name, turned, *both, one.email, one.id_number, *one.also]
+    """What other systems may call a student: each name in either order of its parts, the email and ID number."""
+    names = (one.name, f"{one.first_name} {one.last_name}", *one.also)
+    return [*(turned for name in names for turned in _orders(name)), one.email, one.id_number]
+
+
+def words(*names: str) -> set[str]:
+    """The words of names as they compare between systems: without case, accents and single letters of ASCII."""
+    plain = _without_accents(" ".join(names).casefold()).translate(_LETTERS)
+    return {re.sub("([aou])e", r"\1", word) for word in re.findall(r"[^\W\d_]{2,}|[^\W\d_a-z]", plain)}
+
+
+def _orders(name: str) -> list[str]:
+    """A name, and the same with its last parts first: systems that sort by last names write those first."""
+    parts = name.replace(",", " ").split()
+    return [name, *(" ".join(parts[cut:] + parts[:cut]) for cut in range(1, len(parts)))]
 
 
 def _letters(name: str) -> str:

@@ -14,6 +14,7 @@ from autograder.grading.text import clean, one_line
 from . import pages
 from .decisions import DecisionError
 from .folder import ClassFolder
+from .roster import Student, unknown
 
 
 def alias(folder: ClassFolder, lecture_name: str, student: str) -> str:
@@ -48,7 +49,7 @@ def text(
             f"{lecture.name} has no exercise {one_line(exercise)!r}\n  → it has {', '.join(map(one_line, names))}"
         )
     if student and (student := named(folder, lecture.name, student, found)) not in found:
-        raise DecisionError(f"there is no student {one_line(student)!r} in {folder}\n  → `course show` lists them")
+        raise DecisionError(unknown(folder, lecture.name, student, map(Student, found)))
     shown = {
         alias(folder, lecture.name, name) if anonymous else name: name for name in ([student] if student else found)
     }
@@ -57,11 +58,14 @@ def text(
         points = "" if result.points is None else f", {result.points:g} of {lecture.points:g} points"
         said = "".join(f", {each}" for each in (result.attempt, result.late) if each)
         yield f"{one_line(called)}: {result.state}{points}{said}"
+        # A note may quote a path or a file's name, and both may contain the student's.
+        notes = [] if anonymous else [note for note in (*result.notes, result.unread) if note]
         if student or result.state is State.NOT_SUBMITTED:
-            # A note may quote a path or a file's name, and both may contain the student's.
-            yield from ([] if anonymous else [f"  • {note}" for note in result.notes])
-            if anonymous and result.state is State.NOT_SUBMITTED and folder.instead(name, lecture.name):
-                yield f"  • something was handed in, but no {lecture.name}.ipynb"
+            yield from [f"  • {note}" for note in notes]
+        elif exercise:
+            yield from [f"  • {note}" for note in notes if note.startswith(f"{exercise}:")]
+        if anonymous and result.state is State.NOT_SUBMITTED and folder.instead(name, lecture.name):
+            yield f"  • something was handed in, but no {lecture.name}.ipynb"
         if student:
             yield from [f"  comment: {result.comment}"] if result.comment else []
         if student or exercise:
@@ -73,8 +77,10 @@ def text(
 
 def _answers(handed_in: submission.HandedIn, problems: ProblemSet, marks: Iterable[Mark]) -> Iterator[str]:
     answers = submission.parse(handed_in, problems).answers(problems)
+    untested = {each.name for each in problems.questions}
     for mark in marks:
-        tests = f" (the tests gave {mark.tests:g})" if mark.tests is not None else ""
+        by_hand = mark.tests is not None and mark.exercise not in untested
+        tests = f" (the tests gave {mark.tests:g})" if by_hand else ""
         points = "no points yet" if mark.open and mark.tests is None else f"{mark.points:g}"
         yield f"\n  {one_line(mark.exercise)}: {points} of {mark.worth:g}{tests}"
         if mark.comment:

@@ -67,10 +67,14 @@ class File:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The notebook that counts, or all files if there's none; each with the name that the student gave it."""
+    """The notebook that counts, or all files if there's none; each with the name that the student gave it.
+
+    ``others``: the lectures after which all notebooks in there are named, if it's others than the one to collect.
+    """
 
     notebook: bool
     files: tuple[tuple[str, File], ...]
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -235,8 +239,11 @@ def _chosen(files: Sequence[tuple[str, File]], lecture_name: str, lectures: Sequ
         best = own or [one for one in alike if _copies(one[0], lecture_name) == last]
         return Chosen(True, (min(best, key=lambda one: (len(one[1].parts), one[1].parts)),))
     notebooks = [(name, file) for name, file in files if name.lower().endswith(NOTEBOOK)]
-    if len(notebooks) == 1 and not any(_alike(notebooks[0][0], other) for other in lectures):
+    others = [next((other for other in lectures if _alike(name, other)), "") for name, _ in notebooks]
+    if others == [""]:
         return Chosen(True, (notebooks[0],))
+    if others and all(others):
+        return Chosen(False, tuple(notebooks), tuple(sorted(set(others))))
     return Chosen(False, tuple(files))
 
 

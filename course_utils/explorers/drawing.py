@@ -23,9 +23,9 @@ _WIDTH = 0.56  # of a character, on average, in units of its size: sans-serif di
 
 
 def power(value: float) -> str:
-    """A power of ten as text: 1, 10, 100, then 10ᵏ."""
+    """A power of ten as text: 1, 10, 100, 1,000, 10,000, then 10ᵏ."""
     exponent = round(math.log10(value))
-    return f"{10**exponent:g}" if -2 <= exponent <= 3 else "10" + raised(exponent)
+    return f"{10**exponent:,g}" if -3 <= exponent <= 4 else "10" + raised(exponent)
 
 
 def wide(text: str, size: float = SIZE) -> float:
@@ -120,6 +120,25 @@ class Drawing:
             "path", behind=behind, d=path, class_=classes, stroke_width=width, stroke_dasharray=dashes, data_key=key
         )
 
+    def curve(
+        self,
+        x: Axis,
+        y: Axis,
+        points: Iterable[tuple[float, float]],
+        look: str = "ink",
+        *,
+        width: float = 1.5,
+        dashes: str = "",
+        key: str = "",
+    ) -> None:
+        """A curve through values on two axes, as far as it's inside: see `curve`."""
+        pieces = curve(x, y, points)
+        if pieces:
+            path = " ".join("M" + " L".join(f"{_number(x)} {_number(y)}" for x, y in piece) for piece in pieces)
+            self.shape(
+                "path", d=path, class_=_looks("l", look), stroke_width=width, stroke_dasharray=dashes, data_key=key
+            )
+
     def area(self, points: Iterable[tuple[float, float]], look: str = "data", *, key: str = "") -> None:
         """A filled polygon."""
         path = "M" + " L".join(f"{_number(x)} {_number(y)}" for x, y in points) + " Z"
@@ -179,6 +198,28 @@ class Drawing:
         if math.dist(near, (x, y)) > 15:
             self.line([(x, y), near], "context", width=1, key=f"{key} line" if key else "")
         self.text(left, baseline, text, size=size, look="ink clear", key=key)
+
+    def before(self, x: float, y: float, *, anchor: str = "end") -> None:
+        """The caption of what the look "past" leaves of the setting before: it's there only while that is."""
+        self.text(x, y, "dashed: the setting before", anchor=anchor, size=11, look="quiet before", key="before")
+
+    def past(self, path: str, *, key: str) -> None:
+        """Outlines that are seen only in the faint copy of the setting before, and dashed."""
+        if path:
+            self.shape("path", d=path, class_="l-past", data_key=key)
+
+    def beside(
+        self, x: float, y: float, text: str, *, within: tuple[float, float], before: bool = False, away: float = 8,
+        size: float = 11, key: str = "",
+    ) -> None:  # fmt: skip
+        """A text at the right of a place, or at its left if only there it's ``within`` (left, right).
+
+        With ``before`` the left is tried first.
+        """
+        length = wide(text, size)
+        left = x - away - length >= within[0] if before else x + away + length > within[1]
+        place, anchor = (x - away, "end") if left else (x + away, "start")
+        self.text(place, y, text, anchor=anchor, size=size, look="ink clear", key=key)
 
     def glider(self, x: float, y: float, width: float, height: float, text: str, look: str, *, key: str) -> None:
         """A box and its text that move together, slowly enough for the eye to follow them to their new place."""
@@ -244,6 +285,23 @@ class Drawing:
             data_key=f"handle {sets}",
         )  # fmt: skip
 
+    def point(
+        self, x: float, axis: Axis, value: float, said: str, *, sets: str, within: Box, label: str
+    ) -> float:  # fmt: skip
+        """A `handle` at a value of the vertical ``axis``. Returns its y.
+
+        A value off the scale has no place: its handle stands inside the axis' end, with an arrow to that end and the
+        value, in the words ``said``, beside it.
+        """
+        y = axis(value)
+        if not axis.low <= value <= axis.high:
+            inside = math.copysign(1, axis.start - axis.end) * (1 if value > axis.high else -1)
+            edge, y = y, y + 30 * inside
+            self.line([(x, y), (x, edge + 2 * inside)], "highlight now", width=2, arrow=True, key="off")
+            self.beside(x, y + 4, said, within=(within[0], within[2]), away=14, key="off text")
+        self.handle(x, y, sets=sets, within=within, label=label)
+        return y
+
     def svg(self, label: str) -> str:
         """The drawing as one ``<svg>`` element; ``label`` says for screen readers what it shows."""
         role, width, height = "group" if self._active else "img", _number(self.width), _number(self.height)
@@ -308,20 +366,26 @@ class Axis:
         return [k * apart for k in range(first, last + 1)]
 
 
-def curve(x: Axis, y: Axis, points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The places of a curve's points. Where it leaves the scale of y it ends, and doesn't run along the edge."""
+def curve(x: Axis, y: Axis, points: Iterable[tuple[float, float]]) -> list[list[tuple[float, float]]]:
+    """The places of a curve's points, in pieces: it's cut off where it leaves the scale of y.
+
+    (A clipPath would need an id, and a page has several drawings, of which some are hidden.)
+    """
     top, bottom = min(y.start, y.end), max(y.start, y.end)
-    found: list[tuple[float, float]] = []
+    pieces: list[list[tuple[float, float]]] = []
     for (x0, y0), (x1, y1) in itertools.pairwise((x(at), y.beyond(value)) for at, value in points):
         shares = sorted((edge - y0) / (y1 - y0) for edge in (top, bottom)) if y0 != y1 else [0.0, 1.0]
         first, last = max(0.0, shares[0]), min(1.0, shares[1])
         if first > last or (y0 == y1 and not top <= y0 <= bottom):
             continue
-        for share in (first, last):
-            place = (x1, y1) if share == 1 else (x0 + share * (x1 - x0), y0 + share * (y1 - y0))
-            if not found or math.dist(found[-1], place) > 1e-6:
-                found.append(place)
-    return found
+        start, end = (
+            (x1, y1) if share == 1 else (x0 + share * (x1 - x0), y0 + share * (y1 - y0)) for share in (first, last)
+        )
+        if not pieces or math.dist(pieces[-1][-1], start) > 1e-6:
+            pieces.append([start])
+        if math.dist(start, end) > 1e-6:
+            pieces[-1].append(end)
+    return [piece for piece in pieces if len(piece) > 1]
 
 
 def axes(

@@ -10,7 +10,7 @@ const WIDE = 760; // as in explorer.py
  * `request({state, moved, width})` returns a promise of a frame. One request is under way at a time: while it is, only
  * the latest setting is remembered, so a drag never leaves a queue behind. `patience` is shown when an answer takes
  * long. `stills` has the first drawing at both widths, {wide, narrow}, where nothing may be asked until the reader moves
- * something. Returns {ask, say, stop}.
+ * something. Returns {ask, wait, stop}; `wait(text)` says why the answer takes long.
  */
 export function mount(root, frame, request, patience = "Waiting for an answer â€¦", stills = null) {
   const part = (name, tag) => {
@@ -30,6 +30,13 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
     if (target.matches("input, select, button")) target.setAttribute("data-lm-suppress-shortcuts", "true");
   });
   const panel = part("panel", "div");
+  const note = part("wake", "p");
+  note.id = `course-${Math.random().toString(36).slice(2)}`;
+  const line = document.createElement("span");
+  note.replaceChildren(line);
+  const reply = part("guess", "p");
+  reply.setAttribute("role", "status");
+  panel.after(reply, note);
   const title = part("title", "p");
   root.querySelector(":scope > .course-narrow")?.remove();
   const drawing = part("drawing", "div");
@@ -37,8 +44,6 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
   const finding = part("finding", "p");
   finding.setAttribute("role", "status");
   finding.setAttribute("aria-live", "polite");
-  const note = part("wake", "p");
-  note.textContent = "";
 
   const controls = new Map();
   let current = frame;
@@ -47,9 +52,43 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
   let stopped = false;
   let lastMove = 0;
   let playing = null;
+  let waited = false; // whether the note says why an answer takes long
+  let told = false; // whether the reader has guessed, or asked for the answer
   const clock = setInterval(() => {
-    if (busy && performance.now() - busy > 1500 && !note.textContent) note.textContent = patience;
+    if (busy && performance.now() - busy > 1500 && !waited) wait(patience);
   }, 500);
+
+  /** Say something between the controls and the title: what's wrong, or else what a reader can do here. */
+  function say(text = wrong()) {
+    note.setAttribute("aria-live", text ? "polite" : "off");
+    note.classList.toggle("course-problem", text.startsWith("âœ—"));
+    const said = text || invitation();
+    if (line.textContent !== said) line.textContent = said;
+  }
+
+  function wrong() {
+    const found = current.problem ? [current.problem] : Object.values(current.replaced);
+    return found.map((each) => `âœ— ${each}`).join(" ");
+  }
+
+  function invitation() {
+    if (!told) return "Enter your guess, or press â€œShow meâ€, to see the picture.";
+    const ways = [current.controls.some(({ kind }) => kind === "slider") ? "Move a slider" : "Change a setting"];
+    if (drawing.querySelector(".course-handle")) ways.push("drag the ring â—‹");
+    if (drawing.querySelector("[role=button]")) ways.push("click a box below");
+    return `${ways.join(" or ")}: the picture follows.`;
+  }
+
+  /** What is shown belongs to the last setting, not to the one that the controls have. */
+  function fade(on) {
+    for (const each of [title, drawing, finding]) each.classList.toggle("course-stale", on);
+  }
+
+  function wait(text) {
+    waited = true;
+    say(text);
+    fade(true);
+  }
 
   const width = () => (root.clientWidth && root.clientWidth < WIDE - 100 ? 380 : WIDE);
   let drawn = WIDE;
@@ -85,11 +124,15 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
       const answer = await request(asked);
       if (stopped) return;
       drawn = asked.width;
-      note.textContent = "";
+      waited = false;
       show(answer, asked.moved);
+      say();
       root.dispatchEvent(new CustomEvent("course-frame", { detail: { asked, answer } }));
     } catch (error) {
-      note.textContent = error.message;
+      waited = false;
+      fade(false);
+      question(false); // a guess can't be judged now: show the picture at least
+      say(error.message);
     } finally {
       busy = false;
     }
@@ -114,38 +157,60 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
     current = answer;
     root.frame = answer;
     build(answer, moved);
-    const said = Boolean(answer.problem) && !answer.controls.some(({ name }) => name === answer.at);
-    for (const each of [title, drawing, finding]) {
-      each.classList.toggle("course-stale", Boolean(answer.problem) && !(said && each === finding));
-    }
-    for (const [name, { input, problem }] of controls) {
-      const here = Boolean(answer.problem) && name === answer.at;
-      problem.textContent = here ? `âœ— ${answer.problem}` : "";
-      if (here) input.setAttribute("aria-invalid", "true");
+    question(answer.asking);
+    fade(Boolean(answer.problem));
+    for (const [name, { input }] of controls) {
+      if (answer.problem && name === answer.at) input.setAttribute("aria-invalid", "true");
       else input.removeAttribute("aria-invalid");
     }
-    if (answer.problem) {
-      if (said) finding.textContent = `âœ— ${answer.problem}`;
-      return;
-    }
-    if (title.textContent !== answer.title) title.textContent = answer.title;
-    if (finding.textContent !== answer.finding) finding.textContent = answer.finding;
-    compare(answer.guess);
+    if (answer.problem) return;
+    write(title, answer.title);
+    write(finding, answer.finding);
     draw(answer.svg);
     tell(answer.lines);
   }
 
-  /** How the reader's guess compares, below the finding. */
-  function compare(text) {
-    let guess = root.querySelector(":scope > .course-guess");
-    if (!text) return guess?.remove();
-    if (!guess) {
-      guess = document.createElement("p");
-      guess.className = "course-guess";
-      guess.setAttribute("role", "status");
-      finding.after(guess);
+  /** Put a text into an element, where no line breaks inside a number or between it and its unit. */
+  function write(element, text) {
+    if (element.said === text) return;
+    element.said = text;
+    const whole = document.createElement("span");
+    let end = 0;
+    for (const { 0: number, index } of text.matchAll(/(?:Ã— )?\d\S{0,15}(?:(?<=\d) \p{L}\S{0,7}(?!\S))?/gu)) {
+      const span = document.createElement("span");
+      span.className = "course-number";
+      span.textContent = number;
+      whole.append(text.slice(end, index), span);
+      end = index + number.length;
     }
-    if (guess.textContent !== text) guess.textContent = text;
+    whole.append(text.slice(end));
+    element.replaceChildren(whole);
+  }
+
+  /** Until the reader has guessed or asked for the answer, hide what gives it away; then say it beside the field. */
+  function question(open) {
+    told ||= !open;
+    root.classList.toggle("course-asking", !told);
+    drawing.inert = !told; // its description has the finding
+    const field = controls.get("guess")?.box;
+    let button = panel.querySelector(".course-tell");
+    if (told) button?.remove();
+    else if (!button) {
+      button = document.createElement("button");
+      button.type = "button";
+      button.className = "course-tell";
+      button.textContent = "Show me";
+      button.addEventListener("click", () => {
+        question(false);
+        say();
+        title.tabIndex = -1;
+        title.focus(); // the button, which had the focus, is gone
+      });
+      field.append(button);
+    }
+    if (field && reply.parentElement !== field) field.append(reply);
+    const text = told ? current.guess : "";
+    if (reply.textContent !== text) reply.textContent = text;
   }
 
   /** The table of a plan below the drawing; whether it is open is the reader's affair. */
@@ -159,7 +224,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
       lines = document.createElement("details");
       lines.className = "course-lines";
       lines.innerHTML = "<summary>Every number, with its formula and its sources</summary><div></div>";
-      finding.after(lines);
+      root.append(lines);
     }
     const inside = lines.lastElementChild;
     if (inside.shown !== table) {
@@ -188,10 +253,9 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
   /** Build the controls that are not there yet, take away those that are gone, and set all of them. */
   function build(answer, moved) {
     const wanted = new Set(answer.controls.map((control) => control.name));
-    for (const [name, { box, problem }] of controls) {
+    for (const [name, { box }] of controls) {
       if (!wanted.has(name) && !answer.problem) {
         box.remove();
-        problem.remove();
         controls.delete(name);
       }
     }
@@ -204,7 +268,6 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
       let made = controls.get(control.name);
       if (made && made.kind !== control.kind) {
         made.box.remove();
-        made.problem.remove();
         made = null;
       }
       if (!made) {
@@ -212,15 +275,14 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
         controls.set(control.name, made);
       }
       const row = panel.children[control.row];
-      // What is wrong stands below the control, in a line of its own: inside, it would move the control under the hand.
-      if (made.box.parentElement !== row) row.append(made.box, made.problem);
+      if (made.box.parentElement !== row) row.append(made.box);
       made.set(control, control.name === moved);
     }
     // In the order asked for, but without moving elements that are in place: a moved element would lose the focus.
     for (const row of panel.children) {
       const here = answer.controls.filter((c) => panel.children[c.row] === row).map((c) => controls.get(c.name));
-      here.flatMap(({ box, problem }) => [box, problem]).forEach((each, i) => {
-        if (row.children[i] !== each) row.insertBefore(each, row.children[i] ?? null);
+      here.forEach(({ box }, i) => {
+        if (row.children[i] !== box) row.insertBefore(box, row.children[i] ?? null);
       });
     }
   }
@@ -233,15 +295,11 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
     const label = document.createElement("label");
     label.htmlFor = id;
     label.textContent = control.label;
-    const problem = document.createElement("span");
-    problem.className = "course-problem";
-    problem.id = `${id}-problem`;
-    problem.setAttribute("role", "alert");
     const input = document.createElement(control.kind === "choice" ? "select" : "input");
     input.id = id;
     input.name = control.name;
-    input.setAttribute("aria-describedby", problem.id);
-    const made = { kind: control.kind, box, input, problem, options: [] };
+    input.setAttribute("aria-errormessage", note.id); // while it's invalid
+    const made = { kind: control.kind, box, input, options: [] };
     if (control.kind === "slider") {
       input.type = "range";
       input.min = 0;
@@ -290,17 +348,30 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
       input.autocomplete = "off";
       box.append(label, input);
       made.set = (to, mine) => {
-        if (!mine && input.value !== to.value) input.value = to.value;
+        const typing = control.entered && input.matches(":focus");
+        if (!mine && !typing && input.value !== to.value) input.value = to.value;
         fit();
       };
-      input.addEventListener("input", () => ask(control.name, { [control.name]: input.value }));
+      let typed = false;
+      const send = () => {
+        if (typed) ask(control.name, { [control.name]: input.value });
+        typed = false;
+      };
+      input.addEventListener("input", () => {
+        typed = true;
+        if (!control.entered) send();
+      });
+      if (control.entered) {
+        input.addEventListener("change", send); // the field is left
+        input.addEventListener("keydown", ({ key }) => { if (key === "Enter") send(); }); // no change in JupyterLab
+      }
     }
     if (control.hint) {
       const hint = document.createElement("span");
       hint.className = "course-hint";
       hint.id = `${id}-hint`;
       hint.textContent = control.hint;
-      input.setAttribute("aria-describedby", `${problem.id} ${hint.id}`);
+      input.setAttribute("aria-describedby", hint.id);
       box.append(hint);
     }
     return made;
@@ -374,10 +445,11 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
 
   show(frame, "");
   if (stills) redraw(); // at once: the wide drawing would flash on a phone
+  say();
   resized.observe(root);
   return {
     ask,
-    say: (text) => { note.textContent = text; },
+    wait,
     stop: () => {
       stopped = true;
       clearInterval(clock);

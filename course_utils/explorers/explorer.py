@@ -24,7 +24,7 @@ ASLEEP = "This is a picture of the initial settings. Run this cell to use the co
 class Impossible(ValueError):
     """These settings can't be drawn. The last picture stays, faded.
 
-    ``str(error)`` says what is wrong and what to do; ``control`` names the control beside which that appears.
+    ``str(error)`` says what is wrong and what to do; ``control`` names the control that is marked.
     """
 
     def __init__(self, problem: str, control: str = "") -> None:
@@ -57,6 +57,8 @@ class Control:
     row: int = 0
     play: int = 0  # of a slider that can play: milliseconds per value
     hint: str = ""
+    default: str | bool = ""
+    entered: bool = False  # of a text: it counts once it's entered, not at each letter
 
 
 class Panel:
@@ -67,13 +69,16 @@ class Panel:
         card = panel.choice("card", CARDS, "H100 SXM")
         dtype = panel.choice("dtype", DTYPES[card], "bfloat16")
 
-    A setting that isn't offered (any more) becomes the default. ``width`` is the drawing's, in CSS pixels; ``moved``
-    names the control that was moved last ("" at first).
+    A setting that isn't offered (any more) becomes the default; ``replaced`` says so where nothing was moved, so that
+    it came with the page's address. ``width`` is the drawing's, in CSS pixels; ``moved`` names the control that
+    was moved last ("" at first).
     """
 
     def __init__(self, state: Mapping[str, Any], moved: str = "", width: int = WIDE) -> None:
         self._state, self.moved, self.width = state, moved, width
         self.controls: dict[str, Control] = {}
+        self.replaced: dict[str, str] = {}
+        self.kept: dict[str, str | bool] = {}
         self._row = 0
 
     @property
@@ -89,8 +94,9 @@ class Panel:
     ) -> Any:
         """One of ``options``: their words, or what these stand for in a mapping. ``default`` is given in words."""
         words = tuple(options)
-        chosen = self._chosen(name, words, default if default in words else words[0])
-        self._add(Control("choice", name, label or name, chosen, words, self._row, hint=hint))
+        default = default if default in words else words[0]
+        chosen = self._chosen(name, words, default)
+        self._add(Control("choice", name, label or name, chosen, words, self._row, hint=hint, default=default))
         return options[chosen] if isinstance(options, Mapping) else chosen
 
     def slider(
@@ -108,22 +114,26 @@ class Panel:
         said = {words(value): value for value in values}
         if len(said) < len(values):
             raise ValueError(f"two values of {name!r} have the same words")
-        chosen = self._chosen(name, tuple(said), words(default) if words(default) in said else next(iter(said)))
-        self._add(Control("slider", name, label or name, chosen, tuple(said), self._row, play, hint))
+        first = words(default) if words(default) in said else next(iter(said))
+        chosen = self._chosen(name, tuple(said), first)
+        self._add(Control("slider", name, label or name, chosen, tuple(said), self._row, play, hint, first))
         return said[chosen]
 
     def switch(self, name: str, default: bool = False, *, label: str = "", hint: str = "") -> bool:
         """Whether it is on."""
         on = self._state.get(name, default)
-        self._add(
-            Control("switch", name, label or name, on if isinstance(on, bool) else default, (), self._row, hint=hint)
-        )
-        return bool(self.controls[name].value)
+        if not isinstance(on, bool):
+            self._replace(name, on, "on" if default else "off")
+            on = default
+        self._add(Control("switch", name, label or name, on, (), self._row, hint=hint, default=default))
+        return on
 
-    def text(self, name: str, default: str, *, label: str = "", hint: str = "") -> str:
-        """What was written, at most 200 characters of it."""
+    def text(self, name: str, default: str, *, label: str = "", hint: str = "", entered: bool = False) -> str:
+        """What was written, at most 200 characters of it: at each letter, or only once it is ``entered``."""
         text = self._written(name, default)
-        self._add(Control("text", name, label or name, text, (), self._row, hint=hint))
+        self._add(
+            Control("text", name, label or name, text, (), self._row, hint=hint, default=default, entered=entered)
+        )
         return text
 
     def memory(self, name: str, default: str) -> str:
@@ -131,6 +141,12 @@ class Panel:
         text = self._written(name, default)
         self._add(Control("memory", name, name, text))
         return text
+
+    def keep(self, besides: Sequence[str] = ()) -> None:
+        """Remember settings that aren't asked for now, so that they come back with their controls."""
+        self.kept = {
+            name: value for name, value in self._state.items() if isinstance(value, str | bool) and name not in besides
+        }
 
     def pressed(self, name: str) -> str:
         """What a button in the drawing that sets ``name`` has just set, or ""; it's forgotten at once."""
@@ -156,7 +172,14 @@ class Panel:
 
     def _chosen(self, name: str, words: tuple[str, ...], default: str) -> str:
         chosen = self._state.get(name, default)
-        return chosen if isinstance(chosen, str) and chosen in words else default
+        if isinstance(chosen, str) and chosen in words:
+            return chosen
+        self._replace(name, chosen, default)
+        return default
+
+    def _replace(self, name: str, unknown: object, default: str) -> None:
+        if not self.moved:
+            self.replaced[name] = f"{str(unknown)[:40]!r} isn't offered; shown: {default}"
 
     def _add(self, control: Control) -> None:
         if control.name in self.controls:
@@ -166,30 +189,46 @@ class Panel:
 
 @dataclass(frozen=True)
 class Question:
-    """A prediction that belongs to an explorer: ``what`` it is about, the ``answer``, and the reader's ``guess``."""
+    """A prediction that belongs to an explorer: ``what`` it is about, the ``answer``, and the reader's ``guess``.
+
+    ``asks`` is the whole question, which can be understood without the lecture's text.
+    """
 
     what: str
     answer: float
     unit: str
     guess: float | None = None
+    asks: str = ""
 
-    def put(self, panel: Panel) -> str:
-        """What is said beside the finding. A reader who has made no guess yet is asked for one, above everything."""
-        guess = self.guess
-        if guess is None:
-            text = panel.text("guess", "", label=f"Guess first: {self.what}", hint=f"{self.unit} (optional)")
-            panel.row()
-            if not text.strip():
-                return ""
-            try:
-                guess = (
-                    parse(text, self.unit) if takes_prefix(self.unit) else parse(text.strip().removesuffix(self.unit))
-                )
-                if not math.isfinite(guess):
-                    raise ValueError(f"{text!r} is not finite; expected a number such as 0.4 or 15e12")
-            except ValueError as problem:
-                raise Impossible(f"{problem}", "guess") from None
-        return compared(self.what, guess, self.answer, self.unit)
+    def put(self, panel: Panel) -> float | None:
+        """The reader's guess. A reader who has made none yet is asked for one, above everything; then it's None.
+
+        Raises:
+            Impossible: what the reader entered isn't a number.
+        """
+        if self.guess is not None:
+            return self.guess
+        text = panel.text(
+            "guess",
+            "",
+            label=f"Guess first: {self.asks or self.what}",
+            hint=f"{self.unit} (optional)",
+            entered=True,
+        )
+        panel.row()
+        if not text.strip():
+            return None
+        try:
+            guess = parse(text, self.unit) if takes_prefix(self.unit) else parse(text.strip().removesuffix(self.unit))
+            if not math.isfinite(guess):
+                raise ValueError(f"{text!r} is not finite; expected a number such as 0.4 or 15e12")
+        except ValueError as problem:
+            raise Impossible(f"{problem}", "guess") from None
+        return guess
+
+    def reply(self, guess: float | None) -> str:
+        """The answer, and how the guess compares with it."""
+        return compared(self.what[:1].upper() + self.what[1:], guess, self.answer, self.unit)
 
 
 @dataclass(frozen=True)
@@ -205,11 +244,12 @@ class Explorer:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     question: Question | None = None
 
-    def predicted(self, what: str) -> Explorer:
-        """This explorer, with the reader's guess beside its finding; ``what`` as for `predict.reconcile`.
+    def predicted(self, what: str, asks: str) -> Explorer:
+        """This explorer, which says how the reader's guess compares; ``what`` as for `predict.reconcile`.
 
-        A reader who made no guess is asked for one. If `reconcile` hasn't run, the explorer is as before, so its cell
-        also runs alone.
+        A reader who made no guess is asked for one, with the whole question ``asks``, before the picture shows. The
+        explorer should begin with the question's settings, so that this picture has the answer. If `reconcile` hasn't
+        run, the explorer is as before, so its cell also runs alone.
         """
         from course_utils import predict  # not in the reader's page, which gets the question with the arguments
 
@@ -217,13 +257,14 @@ class Explorer:
         if found is None:
             return self
         guess, answer, unit = found
-        return replace(self, question=Question(what, answer, unit, guess))
+        return replace(self, question=Question(what, answer, unit, guess, asks))
 
     def frame(self, state: Mapping[str, Any] | None = None, moved: str = "", width: int = WIDE) -> dict[str, Any]:
         """What the page shows for ``state``, a value for each control's name: plain data that JSON can hold.
 
-        The frame holds ``controls`` and their ``state``; ``title``, ``svg`` and ``finding``; how the ``guess``
-        compares; and, if these settings can't be drawn, the ``problem`` and the control ``at`` which it appears.
+        The frame holds ``controls`` and their ``state``; ``title``, ``svg`` and ``finding``; the answer to a question
+        and how the ``guess`` compares, and whether it's still ``asking`` for one; what to say where a setting was
+        ``replaced``; and, if these settings can't be drawn, the ``problem`` and the control ``at`` which it arose.
         """
         panel = Panel(state or {}, moved, NARROW if width < WIDE else WIDE)
         frame: dict[str, Any] = {
@@ -235,21 +276,25 @@ class Explorer:
             "problem": "",
             "at": "",
         }
+        guess = None
         try:
-            guess = self.question.put(panel) if self.question else ""
+            guess = self.question.put(panel) if self.question else None
             picture = self.show(panel)
         except Impossible as problem:
             frame |= {"problem": f"{problem}", "at": problem.control}
         else:
             frame |= {"title": picture.title, "finding": picture.finding, "svg": picture.drawing.svg(picture.finding)}
-            frame |= {"guess": guess, "lines": as_table(picture.lines)}
+            frame["lines"] = as_table(picture.lines)
+        frame["guess"] = self.question.reply(guess) if self.question else ""
+        frame["asking"] = self.question is not None and guess is None
+        frame["replaced"] = panel.replaced
         shown = [dict(vars(control)) for control in panel.controls.values() if control.kind != "memory"]
         for control in shown:
             control["options"] = list(control["options"])
-        found = {name: control.value for name, control in panel.controls.items()}
         if frame["problem"]:  # settings that weren't asked for stay as they were
-            found = {name: value for name, value in (state or {}).items() if isinstance(value, str | bool)} | found
-        return frame | {"controls": shown, "state": found}
+            panel.keep()
+        found = {name: control.value for name, control in panel.controls.items()}
+        return frame | {"controls": shown, "state": panel.kept | found}
 
     def described(self) -> dict[str, Any]:
         """Plain data from which `load` makes the same explorer."""
@@ -263,11 +308,12 @@ class Explorer:
         first = html.escape(json.dumps({**wide, "svg": "", "lines": ""}))  # the page has both
         return (
             f'<figure class="course-explorer course-still" data-explorer="{described}" data-frame="{first}">'
-            f'<div class="course-panel"></div><p class="course-title">{html.escape(wide["title"])}</p>'
+            '<div class="course-panel"></div>'
+            + (f'<p class="course-guess">{html.escape(wide["guess"])}</p>' if wide["guess"] else "")
+            + f'<p class="course-title">{html.escape(wide["title"])}</p>'
             f'<div class="course-drawing course-wide">{wide["svg"]}</div>'
             f'<div class="course-drawing course-narrow">{narrow["svg"]}</div>'
             f'<p class="course-finding">{html.escape(wide["finding"])}</p>'
-            + (f'<p class="course-guess">{html.escape(wide["guess"])}</p>' if wide["guess"] else "")
             + (f"{_LINES}<div>{wide['lines']}</div></details>" if wide["lines"] else "")
             + f'<p class="course-wake">{ASLEEP}</p></figure>'
         )

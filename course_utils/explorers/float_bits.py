@@ -160,7 +160,12 @@ def parsed(text: str) -> tuple[float, Fraction | None]:
     """A number as float64, and exactly (None: infinite or NaN)."""
     text = text.strip().replace("−", "-").lower()
     if not _NUMBER.fullmatch(text) or len(text) > 40:
-        raise Impossible(f"“{text[:20]}” isn't a number: write it like 0.1, -3, 1e-5, 1/3 or inf", "number")
+        how = "write it like 0.1, -3, 1e-5, 1/3 or inf"
+        if re.fullmatch("[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+", text):
+            how = f"write {text.replace(',', '')}, without commas"
+        elif text.count(",") == 1 and _NUMBER.fullmatch(text.replace(",", ".")):
+            how = f"write {text.replace(',', '.')}, with a point"
+        raise Impossible(f"“{text[:20]}” isn't a number: {how}", "number")
     if text.strip("+-") in ("inf", "nan"):
         return float(text), None
     number = Fraction(text)

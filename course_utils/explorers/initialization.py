@@ -19,7 +19,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course_utils.explorers.drawing import Axis, Drawing, power, wide
+from course_utils.explorers.drawing import Axis, Drawing, power
 from course_utils.explorers.explorer import Explorer, Panel, Picture
 from course_utils.units import plain
 
@@ -215,19 +215,20 @@ def show(panel: Panel, *, initializer: str, nonlinearity: str, width: int) -> Pi
     factor = _factor(chosen, gain, size)
     lines = predict(factor, phi, residual)
     points = measured(chosen, gain, phi, size, residual)
-    first = points[0][0]
 
     narrow = panel.narrow
-    drawing = Drawing(panel.width, 316 if not narrow else 404)
+    drawing = Drawing(panel.width, 330 if not narrow else 418)
     places = [(48, 366, 34), (428, 746, 34)] if not narrow else [(44, 366, 34), (44, 366, 238)]
-    for (left, right, top), name, line, marks, scale in zip(
-        places, ("outputs", "gradients"), lines, points, (first, 1.0), strict=True
+    # Outputs relative to layer 1, measured ones to the measured and predicted ones to the predicted.
+    outputs = [[value / values[0] for value in values] for values in (lines[0], points[0])]
+    for (left, right, top), name, (line, marks) in zip(
+        places, ("outputs", "gradients"), (outputs, (lines[1], points[1])), strict=True
     ):
         x, y = Axis(1, DEPTH, left, right), Axis(1e-10, 1e10, top + (236 if not narrow else 124), top, log=True)
-        relative = [[value / scale for value in values] for values in (line, marks)]
-        _panel(drawing, name, x, y, *relative)
+        _panel(drawing, name, x, y, line, marks)
+    drawing.before(panel.width - 4, drawing.height - 6)
 
-    out, back = points[0][-1] / first, points[1][0]
+    out, back = outputs[1][-1], points[1][0]
     fates = [_fate(out), _fate(back)]
     changes = [f"× {_said(out)}", f"× {_said(back)}"]
     if fates[0] == fates[1]:
@@ -235,8 +236,9 @@ def show(panel: Panel, *, initializer: str, nonlinearity: str, width: int) -> Pi
     else:
         title = f"Outputs {fates[0]} ({changes[0]}), gradients {fates[1]} ({changes[1]})"
     finding = (
-        f"The outputs' measured std goes from {_said(first)} in layer 1 to {_said(points[0][-1])} in layer {DEPTH} "
-        f"(predicted: {_said(lines[0][-1])}), × {plain(out ** (1 / (DEPTH - 1)))} per layer on average. A gradient "
+        f"From layer 1, where it is {plain(points[0][0])}, to layer {DEPTH}, the outputs' measured std changes by a "
+        f"factor of {_said(out)} (predicted: {_said(outputs[0][-1])}), {plain(out ** (1 / (DEPTH - 1)))} per layer. "
+        "A gradient "
         f"with a std of 1 in the last layer has a std of {_said(back)} in layer 1 (predicted: {_said(lines[1][0])})."
     )
     return Picture(title, drawing, finding + _limits(points, lines))
@@ -274,19 +276,16 @@ def _panel(drawing: Drawing, name: str, x: Axis, y: Axis, line: list[float], mar
             break
         inside.append((x1, v1))
     drawn = [(place, y(10**value)) for place, value in inside]
-    drawing.line(drawn, "predicted", width=2.5, key=f"line {name}", arrow=bool(gone))
+    drawing.line(drawn, "predicted past", width=2.5, key=f"line {name}", arrow=bool(gone))
     if gone:
         place, end = drawn[-1]
-        said = f"to {_said(line[0] if back else line[-1])}"
-        left = place + 8 + wide(said, 11) > x.end if not back else place - 8 - wide(said, 11) > x.start
-        drawing.text(
-            place + (-8 if left else 8), end + (12 if gone > 0 else -6), said, anchor="end" if left else "start",
-            size=11, key=f"to {name}",
-        )  # fmt: skip
+        said = f"predicted: {_said(line[0] if back else line[-1])}"
+        down = 12 if gone > 0 else -6
+        drawing.beside(place, end + down, said, within=(x.start, x.end), before=back, key=f"to {name}")
     for layer, value in zip(SHOWN, marks, strict=True):
         if y.low <= value <= y.high:
             tip = f"layer {layer}: {_said(value)}, measured"
-            drawing.circle(x(layer), y(value), 4, "measured edged", key=f"{name} {layer}", tip=tip)
+            drawing.circle(x(layer), y(value), 4, "measured edged now", key=f"{name} {layer}", tip=tip)
 
 
 def _fate(ratio: float) -> str:

@@ -67,7 +67,7 @@ def show(panel: Panel, *, model: str, card: str, batch: int, context: int, cards
     panel.switch("checkpointing", label="recompute layers")
     panel.row()
     panel.choice("zero", list(SHARDING), "none", label="sharding")
-    panel.choice("recipe", list(RECIPES), "bfloat16, master copy", label="numbers")
+    panel.choice("recipe", list(RECIPES), "bfloat16, master copy")
     panel.row()
     panel.choice("optimizer", list(napkin.OPTIMIZERS), "AdamW")
     panel.switch("fused_attention", True, label="fused attention")
@@ -172,6 +172,8 @@ def _picture(panel: Panel, now: Mapping[str, Any], before: Mapping[str, Any] | N
         f"{readable(memory, 'B')}. The largest part is {largest} ({kinds[largest] / total:.0%}); "
         f"the largest part of the activations is {_PARTS[source]} ({parts[source] / kinds['activations']:.0%})."
     )
+    if now["model"] != OWN and 0 < (positions := napkin.PUBLISHED[now["model"]].positions) < step.context:
+        finding += f" {now['model']} takes at most {positions:,} tokens: here it has {step.context:,} positions."
     if before:
         finding += f" {_compared(now, before, total - old_total)}"
     return Picture(title, drawing, finding)

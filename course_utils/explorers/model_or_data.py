@@ -81,24 +81,31 @@ def show(panel: Panel, *, budget: float, ratio: float) -> Picture:
         drawing, x, y, xlabel="tokens per parameter", ylabel="",
         xwords=power, ywords="{:.0%}".format,
     )  # fmt: skip
-    drawing.text(4, 12, "fraction of the FLOPs for the same loss", behind=True)  # above the handle
+    said = "share of the budget that the best ratio would need for the same loss"
+    said = "what the best ratio needs for the same loss" if panel.narrow else said
+    drawing.text(4, 12, said, behind=True)  # above the handle
     grid = [x.value(left + (right - left) * i / 80) for i in range(81)]
-    drawing.line([(x(r), y(enough(budget, r))) for r in grid], "compute", width=3, key="share")
-    drawing.line([(x(best), y.end), (x(best), y.start)], "context", dashes="3 4", key="best")
-    drawing.line([(x(ratio), y(here)), (x(ratio), y.start)], "highlight", width=1, key="drop")
+    drawing.line([(x(r), y(enough(budget, r))) for r in grid], "compute past", width=3, key="share")
+    drawing.line([(x(best), y.end), (x(best), y.start)], "context now", dashes="3 4", key="best")
+    drawing.line([(x(ratio), y(here)), (x(ratio), y.start)], "highlight past", width=1, key="drop")
     said = f"best: {_words(float(f'{best:.2g}'))}"
     drawing.text(x(best) + 6, y.start - 8, said, look="ink clear", key="best text")
+    drawing.before(right, 26 if panel.narrow else 12)
     drawing.handle(x(ratio), y(here), sets="point", within=(left, 0, right, _HEIGHT), label="drag to another ratio")
 
     parameters, tokens = divided(budget, ratio)
     title = f"{counted(parameters)} parameters, {counted(tokens)} tokens: {_percent(1 - here)} of the FLOPs wasted"
-    finding = (
-        f"For {readable(budget, 'FLOPs')} the fit predicts a loss of {loss(parameters, tokens):.3f} here and "
-        f"{loss(*divided(budget, best)):.3f} at best, with {_words(float(f'{best:.2g}'))} tokens per parameter; "
-        f"with that ratio, {_percent(here)} of the budget would reach the loss that you have here."
-    )
+    least, there = loss(*divided(budget, best)), _words(float(f"{best:.2g}"))
+    finding = f"For {readable(budget, 'FLOPs')} the fit predicts a loss of {loss(parameters, tokens):.3f}"
+    if f"{loss(parameters, tokens) - least:.3f}" == "0.000":
+        finding += f", as low as with the best ratio, about {there} tokens per parameter."
+    else:
+        finding += (
+            f" here and {least:.3f} at best, with {there} tokens per parameter; with that ratio, {_percent(here)} of "
+            "the budget would reach the loss that you have here."
+        )
     if ratio > 2 * best:
-        finding += " Serving may repay the waste, because a smaller model is cheaper to serve."
+        finding += " Using the model may repay the waste, because a smaller one is cheaper to use."
     return Picture(title, drawing, finding)
 
 

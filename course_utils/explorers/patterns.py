@@ -130,7 +130,7 @@ class Moves:
     """What an operation does to each element.
 
     ``inputs`` and ``output`` have the names of each dimension, and ``size`` their sizes. ``sources`` are, for each
-    element of the result in reading order, the elements that it's made of: for each product, a place in every argument.
+    element of the result in row-major order, the elements that make it: for each product, a place in every argument.
     """
 
     operation: str
@@ -149,6 +149,17 @@ class Moves:
     def values(self) -> list[float]:
         """The result, if each element of an argument is its place in it."""
         return [self._combined([math.prod(places) for places in found]) for found in self.sources]
+
+    @cached_property
+    def view(self) -> bool:
+        """Whether strides alone can say where each element of a rearrangement is in its contiguous argument."""
+        after, at = math.prod(self.shape), [source[0][0] for source in self.sources]
+        strides = []
+        for extent in self.shape:
+            after //= extent
+            strides.append(at[after] - at[0] if extent > 1 else 0)
+        indexes = itertools.product(*map(range, self.shape))
+        return at == [sum(i * stride for i, stride in zip(index, strides, strict=True)) for index in indexes]
 
     def _combined(self, found: list[int]) -> float:
         if self.operation == "reduce, mean":
@@ -338,7 +349,8 @@ def _told(found: Moves) -> str:
     """What happens to the elements, in numbers."""
     count, many = len(found.sources), len(found.sources[0])
     if found.operation == "rearrange":
-        return f"{_count(count, 'element')} moved, none computed"
+        how = "a view: nothing is copied" if found.view else "a copy"
+        return f"{_count(count, 'element')} ({how})"
     if found.operation == "repeat":
         return f"each element {_count(count // math.prod(found.shapes[0]), 'time')}"
     each, what = "each " * (count > 1), "product" if len(found.shapes) > 1 else "element"

@@ -77,10 +77,13 @@ def show(panel: Panel, *, ranks: int, size: float, link: str, latency: float, af
     whole = napkin.sent("all_reduce", size, ranks)
     seconds = napkin.all_reduce(size, ranks, bandwidth, latency=latency)
     sent, past = whole * done / rounds, seconds * done / rounds
-    drawing = Drawing(panel.width, 336 if panel.narrow else 312)
+    drawing = Drawing(panel.width, 350 if panel.narrow else 312)
     _ring(drawing, panel.narrow, ranks, done)
     said = "number, height: ranks in the sum" if panel.narrow else "number and height: how many ranks are in the sum"
-    drawing.text(4, drawing.height - 4, f"a, b, …: pieces; {said}", size=11, look="quiet", behind=True)
+    drawing.text(
+        4, drawing.height - (18 if panel.narrow else 4), f"a, b, …: pieces; {said}", size=11, look="quiet", behind=True
+    )
+    drawing.before(panel.width - 4, drawing.height - 4)
     _middle(drawing, panel.narrow, ranks, done, (sent, whole, size), (past, seconds))
 
     took = f"{readable(sent if done else whole, 'B')}, in {readable(past if done else seconds, 's')}"
@@ -123,22 +126,26 @@ def _ring(drawing: Drawing, narrow: bool, ranks: int, done: int) -> None:
         ends = places[rank], places[(rank + 1) % ranks]
         arc = [place(rank + step / 40) for step in range(1, 40)]  # only the part outside both boxes is drawn
         arc = [(x, y) for x, y in arc if all(abs(x - at) > broad or abs(y - of) > high for at, of in ends)]
-        drawing.line([*arc[:-1:2], arc[-1]], "highlight", width=2, arrow=True)
+        drawing.line([*arc[:-1:2], arc[-1]], "highlight now", width=2, arrow=True)
         x, y = arc[len(arc) // 2]
         shorter = 1 - 11 / math.hypot(x - middle[0], y - middle[1])
         x, y = middle[0] + shorter * (x - middle[0]), middle[1] + shorter * (y - middle[1])
         drawing.text(x, y + 4, "abcdefgh"[piece], anchor="middle", bold=True)
     for rank, (held, (x, y)) in enumerate(zip(summed(ranks, done), places, strict=True)):
         left, top = round(x - cell * ranks / 2), round(y - tall / 2)
+        before = ""
         for piece, count in enumerate(held):
             height = tall * count / ranks
+            look = "compute now" if count == ranks else "data half now"
+            before += f"M{left + cell * piece:g} {top + tall}v{-height:g}h{cell:g}v{height:g}"
             drawing.rect(
-                left + cell * piece, top + tall - height, cell, height, "compute" if count == ranks else "data half",
+                left + cell * piece, top + tall - height, cell, height, look,
                 key=f"{rank}{piece}",
             )  # fmt: skip
+        drawing.past(before, key=f"past {rank}")
         lines = "".join(f"M{left + cell * piece:g} {top}v{tall:g}" for piece in range(ranks + 1))
         lines += f"M{left} {top}h{cell * ranks:g}M{left} {top + tall:g}h{cell * ranks:g}"
-        drawing.shape("path", d=lines, class_="l-ink", stroke_width=1, data_key=f"frame {rank}")
+        drawing.shape("path", d=lines, class_="l-ink l-now", stroke_width=1, data_key=f"frame {rank}")
         centers = [left + cell * (piece + 0.5) for piece in range(ranks)]
         for look in ("ink", "paper"):
             mine = [piece for piece in range(ranks) if (held[piece] == ranks) == (look == "paper")]
@@ -148,7 +155,7 @@ def _ring(drawing: Drawing, narrow: bool, ranks: int, done: int) -> None:
         drawing.text(x, top + tall + 13, f"rank {rank}", anchor="middle", size=11)
         if sent:
             drawing.shape(
-                "rect", x=left + cell * sent[rank - 1], y=top, width=cell, height=tall, class_="l-highlight",
+                "rect", x=left + cell * sent[rank - 1], y=top, width=cell, height=tall, class_="l-highlight l-now",
                 stroke_width=2.5, data_key=f"in {rank}",
             )  # fmt: skip
 
@@ -178,8 +185,10 @@ def _middle(
         drawing.line([(x, y + 30), (x, y + 50)], "ink", width=1, behind=True)
         said = ("0", "1 vector", "2 vectors" if not narrow else "2")[vectors]
         drawing.text(x, y + 62, said, anchor="middle", size=11, look="quiet", behind=True)
-    drawing.rect(left, y + 34, broad * sent / size / 2, 12, "data", key="sent")
-    drawing.rect(left, y + 34, broad * whole / size / 2, 12, "none edged", key="to send")
+    length = broad * sent / size / 2
+    drawing.rect(left, y + 34, length, 12, "data now", key="sent")
+    drawing.past(f"M{left:g} {y + 34:g}h{length:g}v12h{-length:g}z", key="past")
+    drawing.rect(left, y + 34, broad * whole / size / 2, 12, "none edged now", key="to send")
     past, total = (readable(each, "s") for each in seconds)
     time = f"{past} of {total}" if 0 < done < last else f"time: {total}"
     drawing.text(center, y + 84, time, anchor="middle", size=11)

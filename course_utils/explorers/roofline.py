@@ -28,7 +28,8 @@ def explore(
     """Controls for card, dtype and the sizes of ``[m, k] @ [k, n]``, above the roofline with this product on it.
 
     Args:
-        measured: ``(label, intensity in FLOP/B, FLOP/s)``, always drawn, whatever the controls say.
+        measured: ``(label, intensity in FLOP/B, FLOP/s)``, measured on the initial
+            card; always drawn, whatever the controls say, with the name of that card.
         card: the initial card: a key of `hardware.ACCELERATORS`, or your own card, which then heads the list; also as
             a mapping with its ``name``, its ``peak`` FLOP/s by dtype, and its ``bandwidth`` in B/s.
         m, k, n: the initial sizes, powers of two up to 32,768.
@@ -107,6 +108,8 @@ def show(
     avoid = [(px - r, py - r, px + r, py + r) for places, r in ((dots, 8), (roof, 9)) for px, py in places]
     for (label, *_), (across, down) in zip(measured, dots, strict=True):
         drawing.label(across, down, label, within=(left + 3, y.end, right, y.start - 2), avoid=avoid)
+    if measured:
+        drawing.text(right, 12, f"dots: measured on {first}", anchor="end", size=11, key="measured")
     drawing.handle(
         x(intensity), y(rate), sets="point", within=(left, 0, right, height), label="drag along the roof: m follows"
     )

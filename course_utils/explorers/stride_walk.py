@@ -27,6 +27,7 @@ OPERATIONS: dict[str, View] = {
     "x[1:2].expand(3, 4)": ((3, 4), (0, 1), 4),
     "x[:, 1:2].expand(3, 5)": ((3, 5), (4, 0), 1),
     "x.diagonal()": ((3,), (5,), 0),
+    "x[:2, 1:].T": ((3, 2), (1, 4), 1),
     "x.view(2, 6)": ((2, 6), (6, 1), 0),
     "x.view(3, 2, 2)": ((3, 2, 2), (4, 2, 1), 0),
     "x.view(3, 2, 2).transpose(0, 1)": ((2, 3, 2), (2, 4, 1), 0),
@@ -35,14 +36,17 @@ OPERATIONS: dict[str, View] = {
 }
 
 
-def explore(operation: str = "x.T") -> Explorer:
-    """The elements of one of ``OPERATIONS`` in reading order, and sliders for sizes, strides and offset."""
+def explore(operation: str = "x[:2, 1:].T") -> Explorer:
+    """The elements of one of ``OPERATIONS`` in row-major order, and sliders for sizes, strides and offset."""
     arguments: dict[str, Any] = {"operation": operation}
     return Explorer("stride_walk", partial(show, **arguments), arguments)
 
 
 def show(panel: Panel, *, operation: str) -> Picture:
-    """The view as a grid, the storage, and the path through it up to the last element read."""
+    """The view as a grid, the storage, and the path through it up to the last element read.
+
+    Of an earlier setting only the path stays behind: what has the look "now" doesn't.
+    """
     chosen = panel.choice("operation", [*OPERATIONS, FREE], operation)
     base = panel.memory("base", operation)  # the operation that sizes and strides of your own began with
     base = chosen if chosen != FREE else base if base in OPERATIONS else operation
@@ -77,7 +81,10 @@ def show(panel: Panel, *, operation: str) -> Picture:
     if len(slots) > MOST:
         raise Impossible(f"{len(slots)} elements are too many to draw: make a size smaller", moved or "operation")
     panel.row()
-    read = panel.slider("elements read", range(1, len(slots) + 1), len(slots), play=450)
+    every = len(slots)
+    read = panel.slider(
+        "elements read", range(1, every + 1), every, lambda k: "all" if k == every else f"{k}", play=450
+    )
 
     jumps = list(dict.fromkeys(b - a for a, b in itertools.pairwise(slots)))
     contiguous, flat = jumps in ([], [1]), len(jumps) <= 1  # one straight path is one dim with one stride
@@ -94,7 +101,7 @@ def show(panel: Panel, *, operation: str) -> Picture:
     finding = (
         f"Shape {shape} with strides {strides} and offset {offset} is {order}: {_count(len(slots), 'element')} in "
         f"{touched} of {SLOTS} slots{shared}. "
-        f"In reading order, element {read} of {len(slots)} is [{', '.join(map(str, index))}], in slot "
+        f"In row-major order, element {read} of {len(slots)} is [{', '.join(map(str, index))}], in slot "
         f"{offset}{where}{total}, at byte {BYTES * slots[read - 1]}."
     )
     return Picture(title, _draw(panel, shape, slots, read, f"slot {offset}{where}{total}"), finding)
@@ -116,19 +123,22 @@ def _draw(panel: Panel, shape: tuple[int, ...], slots: list[int], read: int, sum
     drawing.text(8, 12, operation + sizes * (wide(operation + sizes) < room), key="view")
     places = [(8 + x, 24 + y) for x, y in _grid(shape, room, wide_, high)]
     for k, ((x, y), slot) in enumerate(zip(places, slots, strict=True)):
-        drawing.rect(x, y, wide_, high, "data soft edged" if k < read else "paper edged", key=f"element {k}")
+        drawing.rect(x, y, wide_, high, f"{'data soft' if k < read else 'paper'} edged now", key=f"element {k}")
         drawing.text(x + wide_ / 2, y + high / 2 + 4, f"{slot}", anchor="middle", key=f"number {k}")
     _ring(drawing, *places[read - 1], wide_, high, "now")
     index = ", ".join(map(str, _index(shape, read - 1)))
     drawing.text(8, 214 if narrow else 250, f"[{index}] is in", key="where")
     drawing.text(8, 232 if narrow else 268, sum_, bold=True, key="sum")
 
+    drawing.text(8, 249 if narrow else 290, "dashed: the walk before", size=11, look="quiet before", key="before")
+
     left, top, cell, pitch = (24.0, 270.0, 28.0, 12.0) if narrow else (312.0, 24.0, 36.0, 13.0)
     first, here = top + 52, slots[read - 1]
-    drawing.text(left, top - 8, "the slots of the storage, and the reading order", behind=True)
+    drawing.text(left, top - 8, "the slots of the storage, and the path so far", behind=True)
     for slot in range(SLOTS):
         x = left + slot * cell
-        drawing.rect(x, top, cell, 24, "data soft edged" if slot in slots[:read] else "paper edged", key=f"slot {slot}")
+        look = f"{'data soft' if slot in slots[:read] else 'paper'} edged now"
+        drawing.rect(x, top, cell, 24, look, key=f"slot {slot}")
         drawing.text(x + cell / 2, top + 16, f"{slot}", anchor="middle", key=f"name {slot}")
         drawing.text(x + cell / 2, top + 37, f"{BYTES * slot}", anchor="middle", size=11, look="quiet", behind=True)
     names = ("B", "") if narrow else ("byte", "element ")
@@ -141,11 +151,11 @@ def _draw(panel: Panel, shape: tuple[int, ...], slots: list[int], read: int, sum
         drawing.line([(left, y), (left + SLOTS * cell, y)], "grid", width=1, behind=True)
     path = [(left + (slot + 0.5) * cell, first + k * pitch) for k, slot in enumerate(slots[:read])]
     x, y = path[-1]
-    drawing.line([(x, top + 42), (x, y)], "highlight", width=1, key="drop")
-    drawing.line(path, "data", width=2, key="path")
+    drawing.line([(x, top + 42), (x, y)], "highlight now", width=1, key="drop")
+    drawing.line(path, "data past", width=2, key="path")
     for k, place in enumerate(path):
         drawing.circle(*place, 3.5, "data", key=f"step {k}")
-    drawing.circle(x, y, 5.5, "highlight edged", key="step now")
+    drawing.circle(x, y, 5.5, "highlight edged now", key="step now")
     if read > 1:
         drawing.text(x, y + 19, _signed(here - slots[read - 2]), anchor="middle", bold=True, key="jump")
     _ring(drawing, left + here * cell, top, cell, 24, "slot now")
@@ -154,7 +164,7 @@ def _draw(panel: Panel, shape: tuple[int, ...], slots: list[int], read: int, sum
 
 def _ring(drawing: Drawing, x: float, y: float, width: float, height: float, key: str) -> None:
     drawing.shape(
-        "rect", x=x, y=y, width=width, height=height, class_="f-none l-highlight", stroke_width=3, data_key=key
+        "rect", x=x, y=y, width=width, height=height, class_="f-none f-now l-highlight", stroke_width=3, data_key=key
     )  # fmt: skip
 
 

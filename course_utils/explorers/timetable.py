@@ -14,7 +14,10 @@ from course_utils.napkin.pipelines import IDLE
 STAGES, MICROBATCHES = range(1, 7), range(1, 11)
 TICKS = 2 * (MICROBATCHES[-1] + STAGES[-1] - 1)  # of the longest timetable: the axis of all
 _ROW = 16.0
-_LOOKS = {"later": "l-grid", IDLE: "l-quiet", "F": "f-data f-soft f-edged", "B": "f-compute"}
+# With what "now" hides in the faint copy of the setting before: it keeps only outlines.
+_LOOKS = {
+    "later": "l-grid l-now", IDLE: "l-quiet l-now", "F": "f-data f-soft f-edged f-now", "B": "f-compute f-now",
+}  # fmt: skip
 SCHEDULES = {False: "all forward passes first (GPipe)", True: "1F1B: one forward, one backward"}
 
 
@@ -37,10 +40,11 @@ def show(panel: Panel, *, stages: int, microbatches: int) -> Picture:
     time = panel.slider("ticks", range(ticks + 1), ticks, lambda t: "all" if t == ticks else f"{t}", play=400)
 
     tables = {early: napkin.schedule(stages, microbatches, early) for early in SCHEDULES}
-    drawing = Drawing(panel.width, 2 * (18 + _ROW * STAGES[-1]) + 42)
+    drawing = Drawing(panel.width, 2 * (18 + _ROW * STAGES[-1]) + (58 if panel.narrow else 42))
     for early, lines in tables.items():
         _table(drawing, panel.narrow, lines, time, early, 12.0 + early * (24 + _ROW * STAGES[-1]))
     _legend(drawing, panel.narrow)
+    drawing.before(panel.width - 10, drawing.height - 8)
 
     share = napkin.bubble(napkin.Step(1, 1, cards=stages, pipeline=stages, accumulation=microbatches))
     waits = ticks - 2 * microbatches
@@ -81,6 +85,7 @@ def _table(drawing: Drawing, narrow: bool, lines: list[list[str]], time: int, ea
     if narrow:
         drawing.text(10, top + 40, "stage", anchor="middle", size=11, turned=True, behind=True)
     _boxes(drawing, lines, time, f"{early:d}", (left, top, cell))
+    boxes = ""
     for stage, line in enumerate(lines):
         y = top + _ROW * stage
         drawing.text(left - 6, y + 12, f"{stage}" if narrow else f"stage {stage}", anchor="end", size=11)
@@ -90,45 +95,55 @@ def _table(drawing: Drawing, narrow: bool, lines: list[list[str]], time: int, ea
             places = [x + shift for _, x in done for shift in ([-0.5] if narrow else [-4.5, 3.5])]
             drawing.letters(places, y + 12, words, look=look, key=f"{early:d}{stage}{kind}")
         keeps = [0, *napkin.kept(line)[:time]]
-        drawing.rect(bars, y + 3, unit * keeps[-1], _ROW - 6, "data half", key=f"{early:d}{stage}now")
-        drawing.rect(bars, y + 3, unit * max(keeps), _ROW - 6, "none edged", key=f"{early:d}{stage}most")
+        drawing.rect(bars, y + 3, unit * keeps[-1], _ROW - 6, "data half now", key=f"{early:d}{stage}now")
+        boxes += _box(bars, y + 3, unit * max(keeps), _ROW - 6)
         if now:
             drawing.text(now, y + 12, f"{keeps[-1]}", anchor="end", size=11)
         drawing.text(most, y + 12, f"{max(keeps)}", anchor="end", size=11)
+    drawing.shape("path", d=boxes, class_="f-none f-edged l-past", data_key=f"{early:d}most")
 
 
 def _boxes(drawing: Drawing, lines: list[list[str]], time: int, name: str, place: tuple[float, float, float]) -> None:
     """The boxes of all jobs and of all waiting, as one shape for each kind."""
     left, top, cell = place
     boxes: dict[str, str] = dict.fromkeys(_LOOKS, "")
-    words = []
+    words, before = [], ""
     for stage, line in enumerate(lines):
         y = top + _ROW * stage + 1
+        for works, each in itertools.groupby(enumerate(line[:time]), lambda each: each[1] != IDLE):
+            ticks = [tick for tick, _ in each]
+            if works:
+                before += _box(left + cell * ticks[0], y, cell * len(ticks) - 1)
         for kind, run in itertools.groupby(enumerate(line), lambda each: each[1]):
             ticks = [tick for tick, _ in run if tick < time or kind != IDLE]
             if ticks:
                 x, width = left + cell * ticks[0], cell * len(ticks) - 1
                 at = kind[0] if ticks[0] < time else "later"
-                boxes[at] += f"M{x:g} {y:g}h{width:g}v{_ROW - 2:g}h-{width:g}z"
+                boxes[at] += _box(x, y, width)
                 if kind == IDLE and width > wide("waits", 11) + 4:
                     words.append((x + width / 2, y + 11))
     for kind, look in _LOOKS.items():
         if boxes[kind]:
             dashes = "2 2" if kind == IDLE else ""
             drawing.shape("path", d=boxes[kind], class_=look, stroke_dasharray=dashes, data_key=f"{name}{kind}")
+    drawing.past(before, key=f"{name}past")
     for x, y in words:
         drawing.text(x, y, "waits", anchor="middle", size=11, look="quiet")
     if 0 < time < len(lines[0]):
         x, height = left + cell * (time - 1) - 1.5, _ROW * len(lines)
         drawing.shape(
-            "rect", x=x, y=top - 0.5, width=cell + 2, height=height + 1, class_="l-highlight", stroke_width=2,
+            "rect", x=x, y=top - 0.5, width=cell + 2, height=height + 1, class_="l-highlight l-now", stroke_width=2,
             data_key=f"{name}now",
         )  # fmt: skip
 
 
+def _box(x: float, y: float, width: float, height: float = _ROW - 2) -> str:
+    return f"M{x:g} {y:g}h{width:g}v{height:g}h-{width:g}z"
+
+
 def _legend(drawing: Drawing, narrow: bool) -> None:
-    x, y = 28.0 if narrow else 54.0, drawing.height - 8
-    for kind, words in (("F", "forward"), ("B", "backward"), (IDLE, "waits")):
+    x, y = 28.0 if narrow else 54.0, drawing.height - (24 if narrow else 8)
+    for kind, words in (("F", "F: forward"), ("B", "B: backward"), (IDLE, "waits")):
         drawing.shape(
             "rect", behind=True, x=x, y=y - 10, width=12.0, height=12.0, class_=_LOOKS[kind],
             stroke_dasharray="2 2" if kind == IDLE else None,

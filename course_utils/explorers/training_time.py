@@ -118,16 +118,16 @@ def _days(drawing: Drawing, x: Axis, y: Axis, hours: float, cards: int, publishe
     if published:
         drawing.text(x.end - 4, y.end + 14, "dashed: published", anchor="end", size=11, key="dashed")
     days = hours / 24 / cards
-    drawing.line([(x(cards), y.start), (x(cards), y(days)), (x.start, y(days))], "highlight", width=1, key="to axes")
-    if not y.low <= days <= y.high:  # off the axis, and which way
-        tip = y(days) + (12 if days < y.low else -12)
-        drawing.line([(x(cards), y(days)), (x(cards), tip)], "highlight", arrow=True, key="off")
     said = duration(days)
-    if x(cards) - x.start > wide(said) + 24:
-        drawing.text(x.start + 6, max(y(days) - 5, y.end + 12), said, key="days", bold=True)
-    drawing.handle(
-        x(cards), y(days), sets="point", within=(x.start, y.end, x.end, y.start), label="drag: the number of cards"
-    )
+    if y.low <= days <= y.high:
+        ways = [(x(cards), y.start), (x(cards), y(days)), (x.start, y(days))]
+        drawing.line(ways, "highlight", width=1, key="to axes")
+        if x(cards) - x.start > wide(said) + 24:
+            drawing.text(x.start + 6, max(y(days) - 5, y.end + 12), said, key="days", bold=True)
+    drawing.point(
+        x(cards), y, days, said, sets="point", within=(x.start, y.end, x.end, y.start),
+        label="drag: the number of cards",
+    )  # fmt: skip
 
 
 def _bill(drawing: Drawing, x: Axis, top: float, pitch: float, hours: float, run: str, rent: float) -> None:
@@ -147,7 +147,9 @@ def _bill(drawing: Drawing, x: Axis, top: float, pitch: float, hours: float, run
     drawing.text(x.start - 134 if x.start > 300 else 4, top - 20, head, bold=True, behind=True)
 
     size = 12.0 if x.start > 300 else 11.0
-    drawing.line([(x(hours), top), (x(hours), bottom)], "highlight", width=1, key="hours")
+    shown = x.low <= hours <= x.high
+    if shown:
+        drawing.line([(x(hours), top), (x(hours), bottom)], "highlight", width=1, key="hours")
     for place, name in enumerate(["this run", *RUNS]):
         middle, fact = top + pitch * (place + 0.5), FACTS.get(f"{name} GPU-hours")
         value, label = hours, name.removesuffix(" pre-training")
@@ -162,10 +164,13 @@ def _bill(drawing: Drawing, x: Axis, top: float, pitch: float, hours: float, run
             tip = f"{name}: {counted(value)} GPU-hours on {fact.note}"
             drawing.rect(x(value) - 4, middle - 4, 8, 8, "paper edged", key=f"bill {name}", tip=tip)
             continue
-        drawing.circle(x(value), middle, 6, "highlight edged", key="bill", tip=f"{counted(value)} GPU-hours")
-        if not x.low <= value <= x.high:
-            beyond = x(value) + (16 if value > x.high else -16)
-            drawing.line([(x(value), middle), (beyond, middle)], "highlight", arrow=True, key="bill off")
+        if shown:
+            drawing.circle(x(value), middle, 6, "highlight edged", key="bill", tip=f"{counted(value)} GPU-hours")
+            continue
+        tail = x(value) + (-24 if value > x.high else 24)  # an arrow to the end of the axis, and the value beside it
+        drawing.line([(tail, middle), (x(value), middle)], "highlight", width=2, arrow=True, key="bill off")
+        said = f"{counted(value)} GPU-hours"
+        drawing.beside(tail, middle + 4, said, within=(x.start, x.end), before=value > x.high, key="bill off text")
 
 
 def _short(value: float) -> str:

@@ -82,12 +82,31 @@ def loss(point: Point, ratio: float, turn: float) -> float:
     return (a * x * x + 2 * b * x * y + c * y * y) / 2
 
 
-def _edge(here: Point, there: Point, edges: Point) -> Point:
-    """Where the way from ``here``, inside, to ``there``, outside, crosses the edge."""
-    ways = [
-        (math.copysign(edge, b) - a) / (b - a) for a, b, edge in zip(here, there, edges, strict=True) if abs(b) > edge
-    ]
-    return here[0] + min(ways) * (there[0] - here[0]), here[1] + min(ways) * (there[1] - here[1])
+def within(point: Point, edges: Point) -> bool:
+    """Whether both coordinates are at most ``edges`` from 0."""
+    return abs(point[0]) <= edges[0] and abs(point[1]) <= edges[1]
+
+
+def parts(path: list[Point], edges: Point) -> list[list[Point]]:
+    """The parts of a path that are inside; each ends at the edge where the path leaves, and begins where it returns."""
+    found: list[list[Point]] = []
+    for here, there in itertools.pairwise(path):
+        first, last = 0.0, 1.0  # the part of the step that is inside
+        for a, b, edge in zip(here, there, edges, strict=True):
+            if a == b:
+                first, last = (first, last) if abs(a) <= edge else (1.0, 0.0)
+            else:
+                shares = sorted(((edge - a) / (b - a), (-edge - a) / (b - a)))
+                first, last = max(first, shares[0]), min(last, shares[1])
+        if first >= last:
+            continue
+        (x, y), (dx, dy) = here, (there[0] - here[0], there[1] - here[1])
+        start = x + first * dx, y + first * dy
+        end = there if last == 1 else (x + last * dx, y + last * dy)
+        if not found or first > 0 or found[-1][-1] != start:
+            found.append([start])
+        found[-1].append(end)
+    return found
 
 
 def explore(optimizer: str = "SGD", *, rate: float = 0.1, ratio: int = 15, turn: int = 0) -> Explorer:
@@ -107,7 +126,7 @@ def show(panel: Panel, *, optimizer: str, rate: float, ratio: int, turn: int) ->
     """Contours of the loss, and the optimizer's path so far."""
     name = panel.choice("optimizer", tuple(OPTIMIZERS), optimizer)
     rate = panel.slider("rate", RATES, rate, plain, label="learning rate")
-    steps = panel.slider("steps", STEPS, 40, play=80)
+    steps = panel.slider("steps", STEPS, STEPS[-1], play=80)
     panel.row()
     ratio = panel.slider("ratio", RATIOS, ratio, label="steepness ratio")
     turn = panel.slider("turn", TURNS, turn, "{}°".format)
@@ -148,17 +167,21 @@ def show(panel: Panel, *, optimizer: str, rate: float, ratio: int, turn: int) ->
                 drawing.line(points, "context", width=1, behind=True)
     drawing.circle(*middle, 3, "ink", tip="the bottom")
     path = walk(name, (x0, y0), rate, ratio, turn, steps)
-    inside = list(itertools.takewhile(lambda point: abs(point[0]) <= 2.5 and abs(point[1]) <= high, path))
-    seen = [(px(x), py(y)) for x, y in inside] or [(px(x0), py(y0))]
-    gone = 0 < len(inside) < len(path)
-    if gone:  # the step that leaves is drawn in its direction, as far as the edge
-        x, y = _edge(inside[-1], path[len(inside)], (2.5, high))
-        seen.append((px(x), py(y)))
-    drawing.line(seen, "compute", width=2, key="path", arrow=gone)
-    for number, point in enumerate(seen[1 : len(inside)], 1):
-        drawing.circle(*point, 2.5, "compute", key=f"step {number}")
+    edges = 2.5, high
+    seen = [number for number, point in enumerate(path) if within(point, edges)]
+    returns, gone = len(seen) < seen[-1] + 1, seen[-1] + 1 < len(path)
+    # Once a path is outside for good, only the step that leaves is drawn, in its direction, as far as the edge.
+    for number, piece in enumerate(parts(path[: seen[-1] + 2], edges)):
+        drawing.line(
+            [(px(x), py(y)) for x, y in piece], "compute past", width=2, key=f"path {number}" if number else "path",
+            arrow=piece[-1] not in path,
+        )  # fmt: skip
+    for number in seen[1:]:
+        drawing.circle(px(path[number][0]), py(path[number][1]), 2.5, "compute now", key=f"step {number}")
+    drawing.before(panel.width - 6, height - 6)
     drawing.handle(
-        *seen[0],
+        px(x0),
+        py(y0),
         sets="start",
         within=(px(PLACES[0]), py(HEIGHTS[-1]), px(PLACES[-1]), py(HEIGHTS[0])),
         label="drag the start",
@@ -176,6 +199,9 @@ def show(panel: Panel, *, optimizer: str, rate: float, ratio: int, turn: int) ->
     else:
         title = f"{name} at a rate of {plain(rate)}: after {steps} steps the loss is {plain(losses[-1])}"
     finding = f"The loss went from {plain(losses[0])} to {plain(losses[-1])} in {len(path) - 1} steps. "
+    if returns or gone:
+        fate = "and returns" if not gone else "and ends outside" if not returns else "returns, and ends outside"
+        finding += f"Its path leaves the picture{',' * (returns and gone)} {fate}. "
     if name == "SGD":
         finding += (
             f"SGD converges only at rates below 2 / {ratio} = {plain(limit)}, a limit set by the steep direction; "

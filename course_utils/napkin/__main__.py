@@ -12,11 +12,9 @@ from pathlib import Path
 
 from course_utils.cards import ACCELERATORS
 from course_utils.napkin import arguments
-from course_utils.napkin.inference import Serving
 from course_utils.napkin.lines import Plan
 from course_utils.napkin.models import PUBLISHED
 from course_utils.napkin.planner import plan
-from course_utils.napkin.serving import serve
 from course_utils.napkin.utilization import mfu, rates_in
 
 _PROGRAM = "python -m course_utils.napkin"
@@ -43,7 +41,7 @@ def main(given: Sequence[str] | None = None) -> None:
     """Run the command. Errors in the arguments go to stderr, with exit status 2."""
     words = list(sys.argv[1:] if given is None else given)
     commands: dict[str, tuple[Callable[[], argparse.ArgumentParser], Callable[[argparse.Namespace], Plan]]] = {
-        "serve": (_serving_parser, _serve),
+        "serve": (_serving_parser, arguments.serving),
         "mfu": (_mfu_parser, _mfu),
     }
     if words == ["published"]:
@@ -62,7 +60,7 @@ def main(given: Sequence[str] | None = None) -> None:
             print("cards:", *ACCELERATORS, sep="\n  ")
             return
         planned = run(parsed)
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, ArithmeticError, OSError) as error:
         parser.error(str(error))
     print(json.dumps(planned.as_dict(), indent=2, ensure_ascii=False) if parsed.json else planned)
 
@@ -86,47 +84,25 @@ def _training_parser() -> argparse.ArgumentParser:
         f"{about}each with its formula and its source.",
         _EXAMPLES,
     )
-    arguments.add_model(parser, module=True)
-    arguments.add_step(parser)
-    run = arguments.add_card(parser)
-    run.add_argument(
-        "--tokens", type=arguments.number, metavar="N", help="tokens (or samples) to train on; 20 per parameter"
-    )
-    run.add_argument("--mfu", type=arguments.number, metavar="SHARE", help="the fraction of the peak reached; 0.41")
-    run.add_argument(
-        "--price", type=arguments.number, metavar="USD", help="price per GPU-hour; from the table of facts"
-    )
+    arguments.add_training(parser)
     return parser
 
 
 def _train(given: argparse.Namespace) -> Plan:
-    numbers = {"tokens": given.tokens, "mfu": given.mfu, "price": given.price}
     if given.module:
         found, step, name = arguments.traced(given)
+        numbers = {"tokens": given.tokens, "mfu": given.mfu, "price": given.price}
         return plan(found, step, card=arguments.accelerator(given), name=name, **numbers)
     if given.input:
         raise ValueError("--input is a module's input: give --module as well")
-    model, name = arguments.shape(given)
-    step = arguments.step(given)
-    return plan(model.reaching(step.context), step, card=arguments.accelerator(given), name=name, **numbers)
+    return arguments.training(given)
 
 
 def _serving_parser() -> argparse.ArgumentParser:
     about = "What generating text takes: memory, time to the first token and between tokens, throughput and cost."
     parser = _parser("serve", "(--model NAME | --layers N …)", about)
-    arguments.add_model(parser, module=False)
     arguments.add_serving(parser)
-    run = arguments.add_card(parser)
-    run.add_argument("--mfu", type=arguments.number, metavar="SHARE", help="of prefill; 0.5")
-    run.add_argument("--price", type=arguments.number, metavar="USD", help="price per GPU-hour")
     return parser
-
-
-def _serve(given: argparse.Namespace) -> Plan:
-    model, name = arguments.shape(given)
-    serving = Serving(given.batch, given.prompt, given.output, given.weights, given.cache, given.cards)
-    card = arguments.accelerator(given)
-    return serve(model, serving, card=card, mfu=given.mfu, price=given.price, name=name)
 
 
 def _mfu_parser() -> argparse.ArgumentParser:

@@ -1,23 +1,28 @@
-"""The command's arguments, and the models, cards and numbers that they describe."""
+"""The command's arguments, and the plans, models and cards that they describe."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from functools import partial
+from functools import cache, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from course_utils.cards import Accelerator
 from course_utils.facts import near
 from course_utils.napkin.inference import FORMATS, Serving
+from course_utils.napkin.lines import Plan
 from course_utils.napkin.models import PUBLISHED
 from course_utils.napkin.modules import Traced, trace
-from course_utils.napkin.planner import find_card
+from course_utils.napkin.planner import find_card, plan
+from course_utils.napkin.serving import serve
 from course_utils.napkin.shapes import Experts, Transformer
-from course_utils.napkin.step import OPTIMIZERS, RECIPES, SHARDED, Step
+from course_utils.napkin.step import OPTIMIZERS, RECIPES, SHARDED, Step, positive
 from course_utils.units import parse
 
 if TYPE_CHECKING:
@@ -45,12 +50,61 @@ def number(text: str, unit: str = "") -> float:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def count(text: str) -> int:
-    """An integer, at least 1."""
-    found = number(text)
-    if not found.is_integer() or not 1 <= found <= _MOST:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a count; expected 1, 2, 3, … and at most {_MOST:.0e}")
-    return int(found)
+def count(text: str, what: str = "count") -> int:
+    """An integer, at least 1; ``"8k"`` is 8,000. ``what`` it is stands in the error."""
+    with contextlib.suppress(ValueError):
+        found = parse(text)
+        if found.is_integer() and 1 <= found <= _MOST:
+            return int(found)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a {what}; expected 1, 2, 3, … and at most {_MOST:.0e}")
+
+
+def share(text: str) -> float:
+    """A fraction: ``"0.4"`` or ``"40%"``."""
+    digits = text.strip()
+    return number(digits.removesuffix("%")) / 100 if digits.endswith("%") else number(text)
+
+
+cards = partial(count, what="number of cards")
+
+
+def of_card(text: str, unit: str, such: str) -> float:
+    """One of a card's numbers, at least a million: anything smaller lacks a prefix. ``such`` is an example."""
+    if 0 < (found := number(text, unit)) < 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is only {found:g} {unit}; expected one such as {such}")
+    return found
+
+
+peak = partial(of_card, unit="FLOP/s", such="989T")
+memory = partial(of_card, unit="B", such="80GB")
+bandwidth = partial(of_card, unit="B/s", such="3.35T")
+
+
+@cache
+def left_out(add: Callable[[argparse.ArgumentParser], None]) -> Mapping[str, Any]:
+    """The values of the arguments that ``add``, such as `add_training`, adds to a parser, if all are left out."""
+    parser = argparse.ArgumentParser(prog="napkin", add_help=False)
+    add(parser)
+    return MappingProxyType(vars(parser.parse_args([])))
+
+
+def add_training(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments for a training run."""
+    add_model(parser, module=True)
+    add_step(parser)
+    run = add_card(parser)
+    run.add_argument("--tokens", type=number, metavar="N", help="tokens (or samples) to train on; 20 per parameter")
+    run.add_argument("--mfu", type=share, metavar="SHARE", help="the fraction of the peak reached; 0.41")
+    run.add_argument("--price", type=number, metavar="USD", help="price per GPU-hour; from the table of facts")
+
+
+def add_serving(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments for serving a model."""
+    add_model(parser, module=False)
+    add_requests(parser)
+    run = add_card(parser)
+    run.add_argument("--mfu", type=share, metavar="SHARE", help="of prefill; 0.5")
+    run.add_argument("--price", type=number, metavar="USD", help="price per GPU-hour")
 
 
 def add_model(parser: argparse.ArgumentParser, *, module: bool) -> None:
@@ -100,7 +154,7 @@ def add_step(parser: argparse.ArgumentParser) -> None:
     step.add_argument(
         "--optimizer", choices=OPTIMIZERS, default=Step.optimizer, metavar="NAME", help="; ".join(OPTIMIZERS)
     )
-    step.add_argument("--cards", type=count, default=1, metavar="N", help="cards that train together; 1")
+    step.add_argument("--cards", type=cards, default=1, metavar="N", help="cards that train together; 1")
     step.add_argument("--zero", type=int, choices=SHARDED, default=0, help="ZeRO stage: what is sharded; 0")
     step.add_argument("--tensor", type=count, default=1, metavar="N", help="cards that each matrix is split over; 1")
     step.add_argument("--pipeline", type=count, default=1, metavar="N", help="cards that the layers are split over; 1")
@@ -115,16 +169,13 @@ def add_card(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Add the arguments for the card, one from the table or your own."""
     run = parser.add_argument_group("the card and the run")
     run.add_argument("--card", metavar="NAME", help="a card from the table, see --list; H100 SXM")
-    run.add_argument(
-        "--peak", type=partial(number, unit="FLOP/s"), metavar="FLOP/S", help="peak of a card that is not in the table"
-    )
-    run.add_argument(
-        "--memory", type=partial(number, unit="B"), metavar="BYTES", help="the card's memory: 24G, 80GB, 80GiB"
-    )
+    run.add_argument("--peak", type=peak, metavar="FLOP/S", help="peak of a card that is not in the table")
+    run.add_argument("--memory", type=memory, metavar="BYTES", help="the card's memory: 24G, 80GB, 80GiB")
+    run.add_argument("--bandwidth", type=bandwidth, metavar="BYTES/S", help="the bandwidth of its memory: 3.35TB/s")
     return run
 
 
-def add_serving(parser: argparse.ArgumentParser) -> None:
+def add_requests(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for how the model is served."""
     group = parser.add_argument_group("the requests")
     group.add_argument("--batch", type=count, default=Serving.batch, metavar="N", help="generated together; 1")
@@ -135,8 +186,45 @@ def add_serving(parser: argparse.ArgumentParser) -> None:
     for name in ("weights", "cache"):
         group.add_argument(f"--{name}", choices=FORMATS, default="bfloat16", help="format of its numbers; bfloat16")
     group.add_argument(
-        "--cards", type=count, default=Serving.cards, metavar="N", help="cards that the model is split over; 1"
+        "--cards", type=cards, default=Serving.cards, metavar="N", help="cards that the model is split over; 1"
     )
+
+
+def training(given: argparse.Namespace) -> Plan:
+    """The plan of training a published model or a shape.
+
+    Raises:
+        ValueError: the arguments describe no model, no card or no step, or the plan is impossible.
+    """
+    model, name = shape(given)
+    made = step(given)
+    numbers = {"tokens": given.tokens, "mfu": given.mfu, "price": given.price}
+    found = plan(model.reaching(made.context), made, card=accelerator(given), name=name, **numbers)
+    return _warned(found, model, name, made.context, f"this plan gives it {made.context:,} positions")
+
+
+def serving(given: argparse.Namespace) -> Plan:
+    """The plan of serving a published model or a shape.
+
+    Raises:
+        ValueError: the arguments describe no model or no card, or the plan is impossible.
+    """
+    model, name = shape(given)
+    card = accelerator(given)
+    if math.isinf(card.bandwidth):
+        raise ValueError("give the card's --bandwidth: most of the time, serving waits for its memory")
+    served = Serving(given.batch, given.prompt, given.output, given.weights, given.cache, given.cards)
+    found = serve(model, served, card=card, mfu=given.mfu, price=given.price, name=name)
+    context = given.prompt + given.output
+    return _warned(found, model, name, context, f"prompt and output are {context:,}")
+
+
+def _warned(found: Plan, model: Transformer, name: str, context: int, said: str) -> Plan:
+    """The plan, with a warning if its context is longer than the model's learned positions reach."""
+    if not 0 < model.positions < context:
+        return found
+    warning = f"{name or 'the model'} takes at most {model.positions:,} tokens, but {said}."
+    return replace(found, warnings=(*found.warnings, warning))
 
 
 def shape(given: argparse.Namespace) -> tuple[Transformer, str]:
@@ -206,8 +294,8 @@ def _filled(found: Step, given: argparse.Namespace) -> Step:
     one = replace(found, accumulation=1).tokens
     if given.global_batch % one:
         raise ValueError(
-            f"--global-batch {given.global_batch:,}: expected a multiple of {one:,}, the tokens in one batch of "
-            "all cards"
+            f"a global batch of {given.global_batch:,} tokens: expected a multiple of {one:,}, the tokens in one "
+            "batch of all cards"
         )
     return replace(found, accumulation=given.global_batch // one)
 
@@ -271,19 +359,26 @@ def _tensor(text: str) -> torch.Tensor:
 
 
 def accelerator(given: argparse.Namespace) -> Accelerator:
-    """The card, with --peak and --memory replacing the table's values.
+    """The card, with --peak, --memory and --bandwidth replacing the table's values. Without the last, the bandwidth of
+    a card that isn't in the table is infinite.
 
     Raises:
-        ValueError: there's no such card, or --memory is given without a card.
+        ValueError: there's no such card, --memory or --bandwidth is given without a card, or a number isn't positive
+            and finite.
     """
-    if given.card is None and given.peak is None and given.memory is None:
+    numbers = {name: getattr(given, name) for name in ("peak", "memory", "bandwidth")}
+    numbers = {name: value for name, value in numbers.items() if value is not None}
+    positive(**numbers)
+    if given.card is None and not numbers:
         return find_card("H100 SXM")
     if given.card is not None:
         found = find_card(given.card)
     elif given.peak is None:
-        raise ValueError("--memory needs --card or --peak: give one of them")
+        raise ValueError(f"--{next(iter(numbers))} needs --card or --peak: give one of them")
     else:
         found = Accelerator("a card of your own", {}, float("inf"), None, None, "given")
     if given.peak is not None:
         found = replace(found, peak=dict.fromkeys(("float32", "bfloat16"), given.peak), source="given")
+    if given.bandwidth is not None:
+        found = replace(found, bandwidth=given.bandwidth)
     return found if given.memory is None else replace(found, memory_bytes=int(given.memory))

@@ -5,7 +5,7 @@
 
     llama, card = napkin.PUBLISHED["Llama 3.1 8B"], ACCELERATORS["H100 SXM"]
     napkin.kv_cache(llama, context=2_048)  # 268_435_456 bytes
-    napkin.decode_seconds(llama, card, context=2_048)  # 0.0049 s: bytes over bandwidth
+    napkin.decode_seconds(llama, card, context=2_048)  # 0.0046 s: bytes over bandwidth
     napkin.prefill_seconds(llama, card, tokens=2_048, mfu=0.5)
     napkin.serve(llama, napkin.Serving(batch=8, prompt=2_048, output=256), card="H100 SXM")  # a table
 
@@ -77,12 +77,13 @@ def touched_experts(model: Transformer, tokens: int) -> float:
 
 
 def weights_read(model: Transformer, tokens: int, number: float = 2.0) -> float:
-    """Bytes of weights that one step of ``tokens`` tokens reads: all but those of experts to which no token goes.
+    """Bytes of weights that one step of ``tokens`` tokens reads.
 
-    All other parameters count, as in the rule "weights over bandwidth", although a step only looks up a few rows of the
-    token embedding. For Llama 3.1 8B that overestimates by 7%.
+    Not read are experts to which no token goes, and tables of which only a few rows are looked up, such as a token
+    embedding that isn't also the output layer (7% of Llama 3.1 8B).
     """
-    return number * (model.parameters - model.routed + model.moe_layers * touched_experts(model, tokens) * model.expert)
+    always = model.parameters - model.routed - model.looked_up
+    return number * (always + model.moe_layers * touched_experts(model, tokens) * model.expert)
 
 
 def forward_flops(model: Transformer, context: int) -> int:
@@ -109,7 +110,7 @@ def _peak(card: Accelerator, number: float) -> Sourced:
     for name in [*names, "bfloat16", "float16", "float32"] if number < 4 else ["float32"]:
         if name in card.peak:
             return Sourced(card.peak[name], *card.sources)
-    raise ValueError(f"the table has no peak of {card.name} for numbers of {number:g} bytes")
+    raise ValueError(f"weights take {number:g} bytes each: the table has no peak of {card.name} for such numbers")
 
 
 def prefill_seconds(
@@ -160,12 +161,17 @@ def prefill_rule(model: Transformer, card: Accelerator, tokens: int, *, mfu: flo
 
 
 def decode_bytes(
-    model: Transformer, context: int, batch: int = 1, *, number: float = 2.0, cache: float = 2.0, cards: int = 1
+    model: Transformer,
+    context: int,
+    batch: int = 1,
+    *,
+    number: float = 2.0,
+    cache: float = 2.0,
+    cards: int = 1,
 ) -> float:
     """Bytes of weights and cache that each card reads for one token of each sequence; see `decode_seconds`."""
-    return weights_read(model, batch, number) / cards + kv_cache(model, context, batch, cache) / sharing_cache(
-        model, cards
-    )
+    weights = weights_read(model, batch, number)
+    return weights / cards + kv_cache(model, context, batch, cache) / sharing_cache(model, cards)
 
 
 def decode_seconds(
@@ -191,9 +197,8 @@ def decode_seconds(
         cards: the number of cards that divide the matrices (tensor parallelism), and the cache as in `sharing_cache`.
     """
     positive(context=context, batch=batch, number=number, cache=cache, cards=cards)
-    reading = decode_bytes(model, context, batch, number=number, cache=cache, cards=cards) / Sourced(
-        card.bandwidth, *card.sources
-    )
+    moved = decode_bytes(model, context, batch, number=number, cache=cache, cards=cards)
+    reading = moved / Sourced(card.bandwidth, *card.sources)
     computing = batch * decode_flops(model, context) / (cards * _peak(card, number))
     return longest(reading, computing, _sending(model, card, batch, cards))
 
@@ -254,6 +259,6 @@ def generation_seconds(model: Transformer, serving: Serving, card: Accelerator) 
     All steps are counted at the middle context, because the bytes read grow linearly with it (less with windows).
     """
     middle = serving.prompt + serving.output // 2
-    how = {"number": FORMATS[serving.weights], "cache": FORMATS[serving.cache]}
-    one = decode_seconds(model, card, middle, serving.batch, cards=serving.cards, **how)
+    number, cache = FORMATS[serving.weights], FORMATS[serving.cache]
+    one = decode_seconds(model, card, middle, serving.batch, number=number, cache=cache, cards=serving.cards)
     return Sourced(float(one) * serving.output, *one.sources)

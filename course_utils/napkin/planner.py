@@ -136,7 +136,7 @@ def _check(model: _Model, step: Step, name: str) -> None:
             raise ValueError(f"{name} was traced for {traced}: take the step from traced.step(cards=…, zero=…)")
         return
     if step.pipeline > model.layers:
-        raise ValueError(f"{model.layers} layers cannot be divided among {step.pipeline} stages")
+        raise ValueError(f"{model.layers} layers cannot be divided among {step.pipeline} stages (pipeline)")
     if model.heads % step.tensor:
         raise ValueError(f"{model.heads} heads cannot be divided among {step.tensor} cards (tensor) evenly")
     if step.expert > 1 and (model.experts is None or model.experts.routed % step.expert):
@@ -355,7 +355,10 @@ def _rate(accelerator: Accelerator, dtypes: tuple[str, ...], step: Step) -> tupl
         for name, recipe in RECIPES.items()
         if any(d in accelerator.peak for d in recipe.layers) and any(d in accelerator.peak for d in recipe.others)
     ]
-    raise ValueError(f"the table has no {bits}-bit peak of {accelerator.name}: choose the recipe {fitting[0]!r}")
+    raise ValueError(
+        f"recipe is {step.recipe!r}, but the table has no {bits}-bit peak of {accelerator.name}: choose the recipe "
+        f"{fitting[0]!r}"
+    )
 
 
 @dataclass(frozen=True)
@@ -442,15 +445,26 @@ def _schedule(model: _Model, step: Step, times: _Times, steps: float, share: Sou
         formula = "all FLOPs, recomputation and optimizer included, at the peak"
         formula += ", and idle stages" if step.pipeline > 1 else ""
         yield Line("time", "a step's minimum compute time", times.at_peak, "s", formula, ABOVE)
-    formula = f"{plain(times.moved)} bytes of weights, gradients and optimizer state / bandwidth"
-    yield Line("time", "a step's memory traffic", times.moving, "s", formula, "lecture 05, roofline")
+    if times.moving > 0:  # otherwise the card's bandwidth is unknown
+        formula = f"{plain(times.moved)} bytes of weights, gradients and optimizer state / bandwidth"
+        yield Line("time", "a step's memory traffic", times.moving, "s", formula, "lecture 05, roofline")
     for kind, transfer in times.sending.items():
         text = f"{transfer.formula}: {plain(transfer.nbytes)} bytes sent, the slowest link {transfer.link}"
-        yield Line("time", f"a step's {kind}", transfer.seconds, "s", text, _source_of(kind))
+        yield Line("time", SENDING[kind], transfer.seconds, "s", text, _source_of(kind))
     yield Line("time", "a step", times.step, "s", "the longest of these: at best they overlap", ABOVE)
     if times.step > times.computing:
         reached = share * times.computing / times.step
         yield Line("time", "MFU reached", reached, "share", "MFU · a step's compute time / a step", ABOVE)
+
+
+# The lines of what cards send one another in a step, by its purpose.
+SENDING = {
+    "gradients": "sending gradients",
+    "parameters": "sending parameters",
+    "tensor": "sending for tensor parallelism",
+    "experts": "sending to experts",
+    "pipeline": "sending between stages",
+}
 
 
 def _source_of(kind: str) -> Source:

@@ -234,6 +234,11 @@ class Transformer:
         return self.moe_layers * self.experts.routed * self.expert if self.experts else 0
 
     @property
+    def looked_up(self) -> int:
+        """The number of parameters in tables of which a token reads only its rows; a tied table is multiplied, too."""
+        return ((0 if self.tied else self.vocabulary) + self.positions) * self.width + self.lookups
+
+    @property
     def active(self) -> int:
         """The number of parameters that one token uses: all but those of the experts that it isn't sent to."""
         if self.experts is None:

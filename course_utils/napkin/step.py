@@ -146,8 +146,8 @@ class Step:
             )
         if self.groups % self.expert:
             raise ValueError(
-                f"{self.groups:,} groups cannot be split {self.expert} ways for the experts: choose a divisor "
-                f"of {self.groups:,}"
+                f"{self.groups:,} groups cannot be split {self.expert} ways for the experts (expert): choose a "
+                f"divisor of {self.groups:,}"
             )
 
     @property

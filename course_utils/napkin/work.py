@@ -33,7 +33,7 @@ def adapters(model: Transformer, step: Step) -> int:
     matrices = model.attention | ({} if model.experts else model.block(model.hidden))
     unknown = [name for name in step.adapted if name not in matrices]
     if unknown:
-        raise ValueError(f"there is no matrix called {unknown[0]!r} to adapt: the model has {', '.join(matrices)}")
+        raise ValueError(f"adapted names {unknown[0]!r}: expected matrices of the model, {', '.join(matrices)}")
     chosen = [matrices[name] for name in step.adapted or matrices]
     return model.layers * step.lora * sum(rows + columns for rows, columns in chosen)
 

@@ -15,12 +15,12 @@ from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.text import Annotation, Text
-from matplotlib.ticker import FuncFormatter
 from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
 
+from course_utils import units
 from course_utils.plots.style import INK, MEASURED, PREDICTED
-from course_utils.units import plain, readable
+from course_utils.units import plain
 
 
 def positive(value: float, what: str) -> float:
@@ -88,13 +88,15 @@ def legend(
 ) -> None:
     """A legend at the lower right: what filled and hollow marks mean, with every marker in use.
 
+    If all marks are filled, there's nothing to tell apart and no legend.
+
     ``colors`` has the color of each filled marker that doesn't have the usual one.
     """
     filled: dict[str, Any] = {"markerfacecolor": MEASURED, "markeredgecolor": INK}
     hollow: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": PREDICTED, "markeredgewidth": 2}
     every = zip((filled, hollow), markers, names, (measured, predicted), strict=True)
     kinds = [(look, which, name) for look, which, name, shown in every if shown]
-    if not kinds:
+    if not predicted:
         return
 
     def recolored(look: dict[str, Any], marker: str) -> dict[str, Any]:
@@ -198,6 +200,5 @@ def log_ticks(axis: Axis, low: float, high: float, unit: str, most: int) -> None
     if len(ticks) > most:
         ticks = [10.0**k for k in decades if low <= 10.0**k <= high] or ticks
         ticks = ticks[:: math.ceil(len(ticks) / most)]
-    axis.set_ticks(ticks)
+    axis.set_ticks(ticks, units.ticks(ticks, unit))
     axis.set_ticks([], minor=True)
-    axis.set_major_formatter(FuncFormatter(lambda v, _: readable(v, unit).replace(".00e", "e")))

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 from torch import Tensor
 
+from course_utils import units
 from course_utils.plots.axes import add_title, chart, label_ends, legend, mark, note, positive, wrap_title
 from course_utils.plots.style import COMPUTE_BOUND, INK, MARKERS, MEASURED, styled
 from course_utils.units import plain
@@ -72,13 +73,11 @@ def through_depth(
         ax.set_yticks([], minor=True)
         if high - low > 4:
             exponents = range(math.ceil(low - room), math.floor(high + room) + 1)
-            ax.set_yticks([10.0**e for e in exponents if e % math.ceil(len(exponents) / 8) == 0])
+            levels = [10.0**e for e in exponents if e % math.ceil(len(exponents) / 8) == 0]
         else:
             locator = LogLocator(subs=(1, 2, 5)) if high - low > 0.7 else MaxNLocator(6)
-            ax.set_yticks(
-                [v for v in locator.tick_values(*ax.get_ylim()) if 10 ** (low - room) < v < 10 ** (high + room)]
-            )
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: plain(v).replace(".00e", "e")))
+            levels = [v for v in locator.tick_values(*ax.get_ylim()) if 10 ** (low - room) < v < 10 ** (high + room)]
+        ax.set_yticks(levels, units.ticks(levels))
         ax.grid(True)
         for name, limit in limits.items():
             ax.axhline(limit, color=COMPUTE_BOUND, linewidth=2, linestyle=(0, (6, 3)))

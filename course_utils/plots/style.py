@@ -103,6 +103,8 @@ def to_html(fig: Figure, *, alt: str) -> str:
                 value = "#" + prefix + value[1:]
             value = value.replace("url(#", "url(#" + prefix).replace(INK, "currentColor")
             value = value.replace("fill: #ffffff", "fill: none")  # white means paper: a legend's box
+            for dark in (PREDICTED, COMPUTE_BOUND):  # on a dark page, these two alone could hardly be seen
+                value = value.replace(dark, f"color-mix(in srgb, {dark} 70%, currentColor)")
             element.set(name, value)
 
     width, height = fig.get_size_inches() * 96

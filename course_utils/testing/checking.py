@@ -153,12 +153,16 @@ def generators_left_alone() -> Iterator[None]:
 
 @contextlib.contextmanager
 def settings_left_alone() -> Iterator[None]:
-    """Restore torch's gradient mode, default dtype and number of threads afterwards; an answer may change them."""
+    """Record gradients, even if an earlier cell has switched that off, and afterwards restore torch's gradient mode,
+    default dtype and number of threads, since an answer may change them.
+    """
     recording, dtype, threads = torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_num_threads()
+    torch.set_grad_enabled(True)
     try:
         yield
     finally:
         torch.set_grad_enabled(recording)
-        torch.set_default_dtype(dtype)
+        if torch.get_default_dtype() != dtype:
+            torch.set_default_dtype(dtype)
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import linecache
+import sys
 import types
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 
@@ -26,15 +28,40 @@ class _NotebookNames:
 def from_source(source: str, name: str, names: Mapping[str, Any]) -> Callable[..., Any]:
     """The probe ``name`` in a source text, with a notebook's names as its first argument.
 
-    The text runs in its own namespace, so nothing is defined among the notebook's names.
+    The text runs in its own namespace, so nothing is defined among the notebook's names. While it runs, no process can
+    be started, and no thread either, unless the probe simulates ranks, each of which is a thread.
     """
     probe = function(source, name)
 
     @functools.wraps(probe)
     def run(*args: Any, **kwargs: Any) -> Any:
-        return probe(_NotebookNames(names), *args, **kwargs)
+        with contextlib.nullcontext() if "simulate(" in source else _alone():
+            return probe(_NotebookNames(names), *args, **kwargs)
 
     return run
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Refuse new threads and processes. What a probe watches in torch (modes, hooks), torch watches in the probe's
+    thread only."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise RuntimeError("this check watches what your code does, so your code can't start a thread or a process")
+
+    # threading and subprocess have references of their own, and Python 3.13 has other names.
+    starts = ["start_new", "start_new_thread", "start_joinable_thread"]
+    starts += ["fork", "forkpty", "fork_exec", "posix_spawn", "posix_spawnp"]
+    modules = map(sys.modules.get, ["_thread", "threading", "os", "posix", "subprocess", "_posixsubprocess"])
+    places = [(each, name) for each in filter(None, modules) for name in vars(each) if name.removeprefix("_") in starts]
+    there = [getattr(module, name) for module, name in places]
+    for module, name in places:
+        setattr(module, name, refuse)
+    try:
+        yield
+    finally:
+        for (module, name), function in zip(places, there, strict=True):
+            setattr(module, name, function)
 
 
 def function(source: str, name: str) -> Callable[..., Any]:

@@ -17,11 +17,14 @@ from typing import Any
 from course_utils.testing import wire
 from course_utils.testing.comparing import Comparison
 from course_utils.testing.observing import Observation
-from course_utils.testing.plain import Raised, first_opaque
+from course_utils.testing.plain import Raised, first_opaque, tensors
 from course_utils.testing.probes import function
 
 _VERSION = 1
 _LIMIT = 2**24  # bytes of a decompressed check: a damaged file must not fill the memory
+# Numbers that are summarized at most: an expanded view has billions in a single byte, and each step of a summary has
+# them all in float64. The most that an exercise asks for are four million.
+_NUMBERS = 2**22
 
 Outcome = dict[str, Any]  # the parts of an observation that are compared
 
@@ -129,6 +132,8 @@ def summarized(seen: Observation, source: str, summary: str, case: Case) -> Obse
     if not summary or seen.error is not None or first_opaque(seen.value):
         return seen
     try:
+        if (count := sum(each.numel() for each in tensors(seen.value))) > _NUMBERS:
+            raise ValueError(f"{count:,} numbers are too many")
         return replace(seen, value=function(source, summary)(seen.value, *case.args, **case.kwargs))
     except Exception as error:
         kind, classes = type(error).__name__, tuple(each.__name__ for each in type(error).__mro__)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from course_utils.markup import as_html
 from course_utils.testing.comparing import BETWEEN, Difference, alike, compare
 from course_utils.testing.describing import describe, written
 from course_utils.testing.plain import Raised
@@ -120,7 +121,7 @@ class Rubric:
             words = f' <em style="opacity:.75">{_WORDS[line.met]}</em>' if line.met in _WORDS else ""
             rows.append(
                 f'<div style="color:{color}" role="img" aria-label="{line.met}"><b>{_SIGNS[line.met]}</b></div>'
-                f"<div>{html.escape(line.text)}{words}</div>"
+                f"<div>{as_html(line.text)}{words}</div>"
                 f'<div style="opacity:.75;text-align:right">{line.points:g}</div>'
             )
         grid = "display:grid;grid-template-columns:1.2em auto 3em;gap:2px 6px;max-width:60em"
@@ -132,9 +133,7 @@ class Rubric:
                     f'border-left:3px solid {_COLORS[Met.NO]}">{html.escape(shown)}</pre>'
                 )
             if self.failure.advice:
-                parts.append(
-                    f'<div style="padding:4px 0 0 11px;max-width:60em">{html.escape(self.failure.advice)}</div>'
-                )
+                parts.append(f'<div style="padding:4px 0 0 11px;max-width:60em">{as_html(self.failure.advice)}</div>')
         return f'<div class="course-check">{"".join(parts)}</div>'
 
 

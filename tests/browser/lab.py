@@ -67,7 +67,7 @@ class Lab:
     def open_next(self, page: Page, notebook: str) -> None:
         """The same in a page that has JupyterLab loaded, which takes a second in place of six; what is open closes."""
         page.evaluate("for (const widget of [...jupyterapp.shell.widgets('main')]) widget.dispose()")
-        page.evaluate("path => jupyterapp.commands.execute('docmanager:open', {path})", notebook)
+        page.evaluate("async path => void await jupyterapp.commands.execute('docmanager:open', {path})", notebook)
         self._wait(page)
 
     def _wait(self, page: Page) -> None:

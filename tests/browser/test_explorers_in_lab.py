@@ -14,14 +14,25 @@ from course_utils.explorers.explorer import ASLEEP
 
 pytestmark = pytest.mark.xdist_group("explorers")
 
+CELLS = {
+    "one.ipynb": "from course_utils.explorers import roofline\n\nroofline.explore()",
+    "guess.ipynb": """
+from course_utils.explorers import sharding
+from course_utils.predict import reconcile
+
+reconcile("stage 2", None, 30.1, "GB")
+sharding.explore().predicted("stage 2", "How many GB does a card hold at stage 2?")
+""",
+}
+
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     folder = tmp_path_factory.mktemp("notebooks")
-    notebook = nbformat.v4.new_notebook()
-    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    notebook.cells = [nbformat.v4.new_code_cell("from course_utils.explorers import roofline\n\nroofline.explore()")]
-    nbformat.write(notebook, folder / "one.ipynb")
+    for name, code in CELLS.items():
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+        notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        nbformat.write(notebook, folder / name)
     lab = Lab(folder, tmp_path_factory.mktemp("home"))
     lab.folder = folder
     yield lab
@@ -65,3 +76,23 @@ def test_a_restart_a_reopening_and_an_export(lab: Lab, page: Page) -> None:
 
     exported, _ = HTMLExporter().from_filename(str(lab.folder / "one.ipynb"))
     assert ASLEEP in exported and "<svg" in exported
+
+
+def test_a_guess_is_entered_before_the_picture_shows(lab: Lab, page: Page) -> None:
+    lab.open(page, "guess.ipynb")
+    page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
+    live = page.locator(".course-live .course-explorer")
+    guess = live.locator("input[name=guess]")
+    guess.wait_for(timeout=WAIT)
+    expect(live.locator(".course-title")).to_be_hidden()
+    guess.focus()
+    page.keyboard.type("20")
+    page.wait_for_timeout(500)
+    expect(live.locator(".course-title")).to_be_hidden()
+    page.keyboard.press("Enter")
+    expect(live.locator(".course-guess")).to_contain_text("you said 20", timeout=20_000)
+    expect(live.locator(".course-title")).to_be_visible()
+    field, reply = guess.bounding_box(), live.locator(".course-guess").bounding_box()
+    assert field and reply and reply["x"] > field["x"] + field["width"]
+    assert abs(reply["y"] + reply["height"] / 2 - field["y"] - field["height"] / 2) < 6
+    page.evaluate("jupyterapp.commands.execute('notebook:shutdown-kernel')")

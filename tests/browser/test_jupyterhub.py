@@ -163,7 +163,7 @@ class Terminal:
 
     def __init__(self, page: Page, folder: Path) -> None:
         self.page, self.folder = page, folder
-        page.evaluate("jupyterapp.commands.execute('terminal:create-new')")
+        page.evaluate("void jupyterapp.commands.execute('terminal:create-new')")
         self.screen = page.locator(".jp-Terminal")
         self.screen.locator(".xterm-helper-textarea").wait_for(state="attached")
         page.wait_for_timeout(1000)  # until the shell has printed its prompt, which can't be asked for
@@ -214,7 +214,9 @@ class Student:
     def write(self, answer: str) -> Locator:
         """Open the notebook, answer the first exercise, run it and its check, and save; the check's output."""
         page = self.page
-        page.evaluate("path => jupyterapp.commands.execute('docmanager:open', {path})", f"{NAME}/{NAME}.ipynb")
+        page.evaluate(
+            "async path => void await jupyterapp.commands.execute('docmanager:open', {path})", f"{NAME}/{NAME}.ipynb"
+        )
         page.locator(".jp-StatusBar-Widget, #jp-bottom-panel").get_by_text("| Idle").wait_for()
         page.locator(".jp-CodeCell", has_text=f"def {FIRST.name}").first.locator(".cm-content").click()
         page.keyboard.press("Control+A")

@@ -22,6 +22,7 @@ from autograder.grading.cells import run_cell
 from autograder.grading.exercises import Exercise
 from autograder.inside.preload import preload
 from course_utils.testing import check
+from course_utils.testing.rubric import Met
 
 LECTURES = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
 
@@ -112,3 +113,16 @@ def test_what_requires_is_linted_where_programs_of_students_are_not(tmp_path: Pa
     command = [sys.executable, "-m", "ruff", "check", *rules, str(tmp_path)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout
+
+
+def test_ignoring_one_of_two_properties_costs_no_requirement_about_the_other() -> None:
+    [exercise] = [each.values[1] for each in EXERCISES if each.values[1].name == "bytes_copied"]
+    same = "if x.device == device and x.dtype == dtype:"
+    for ignores, unmet in (("dtype", ["another dtype", "0 if"]), ("device", ["another device"])):
+        other = {"dtype": "device", "device": "dtype"}[ignores]
+        code = exercise.solution.replace(same, f"if x.{other} == {other}:")
+        assert code != exercise.solution
+        rubric = checks.rubric("01_tensors", exercise, code)
+        missed = [line.text for line in rubric.lines if line.met is not Met.YES]
+        assert len(missed) == len(unmet) and all(map(str.startswith, missed, unmet)), missed
+        assert rubric.points == 2 - 0.5 * len(unmet)

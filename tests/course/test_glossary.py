@@ -27,7 +27,7 @@ r'''
 
 ## 1 · Where numbers `lie`
 
-### Exercise 1.1 · Not a section &nbsp; ★☆☆ &nbsp; 5 minutes
+### Exercise 11.1 · Not a section &nbsp; ★☆☆ &nbsp; 5 minutes
 
 **Predict.** Guess. A **stride** is how far the next element is, e.g. 4. It isn't a **view**:
 

@@ -559,6 +559,95 @@ def a_file_that_is_not_here_in_a_call(n: Notebook) -> None:
     n.write("double", "def double(x):\n    return torch.load('mask.pt') * x")
 
 
+@honest("double", review="stopped here with AssertionError")
+def an_assertion_about_a_function_that_asks_the_machine(n: Notebook) -> None:
+    n.add("import os\ndef workers():\n    return os.cpu_count()\n\nassert workers() > 4096\ntwice = 2", before="double")
+    n.write("double", "def double(x):\n    return twice * x")
+
+
+@honest("double", review="stopped here with NameError")
+def a_result_that_ipython_numbers_differently(n: Notebook) -> None:
+    n.add("twice = _999", before="double")
+    n.write("double", "def double(x):\n    return twice * x")
+
+
+@honest()
+def a_lectures_name_that_is_changed_only_on_some_machines(n: Notebook) -> None:
+    n.add("if torch.cuda.is_available():\n    offset = 5", before="double")
+    n.add("def never():\n    global offset\n    offset = 0", before="double")
+    n.write("double", "def double(x):\n    return 2 * x + 0 * offset")
+
+
+@honest()
+def names_in_a_cell_with_two_kinds_of_magics(n: Notebook) -> None:
+    n.add("%%capture\n!echo installed\nfactor = len(sizes) * 0 + 2", before="double")
+    n.write("double", "def double(x):\n    return factor * x")
+
+
+@honest()
+def a_check_of_ones_own_after_a_helper_was_changed(n: Notebook) -> None:
+    n.add("def twice(x):\n    return 2 * x", before="double")
+    n.write("double", "def double(x):\n    return twice(x)")
+    n.add("def twice(x):\n    return 0", after="test_double")
+    n.add('check("double")', after="def twice(x):\n    return 0")
+
+
+@honest()
+def a_module_that_is_written_twice_within_a_second(n: Notebook) -> None:
+    n.add("%%writefile helper.py\nfactor = 1", before="double")
+    n.add("import helper", before="double")
+    n.add("%%writefile helper.py\nfactor = 2", before="double")
+    n.add("import importlib\nimportlib.reload(helper)", before="double")
+    n.write("double", "def double(x):\n    return helper.factor * x")
+
+
+@honest()
+def a_task_that_takes_several_turns_of_the_loop(n: Notebook) -> None:
+    text = "import asyncio\n\nasync def later():\n    global factor\n    for _ in range(9):\n        "
+    n.add(text + "await asyncio.sleep(0)\n    factor = 2\n\ntask = asyncio.create_task(later())", before="double")
+    n.write("double", "def double(x):\n    return factor * x")
+
+
+@honest()
+def a_profile_of_a_cells_names(n: Notebook) -> None:
+    n.add("%prun -q -s cumtime factor = len(sizes) * 0 + 2", before="double")
+    n.write("double", "def double(x):\n    return factor * x")
+
+
+@honest()
+def a_program_in_python(n: Notebook) -> None:
+    n.add("two = !python -c 'print(2)'\nfactor = int(two[0])", before="double")
+    n.write("double", "def double(x):\n    return factor * x")
+
+
+@honest("double", review="which the cell that begins with `factor = 2` should define")
+def a_name_that_another_cell_takes_away(n: Notebook) -> None:
+    n.add("factor = 2", before="double")
+    n.add("import psutil\nglobals().pop('factor') if torch.cuda.device_count() == 0 else None", before="double")
+    n.write("double", "def double(x):\n    return factor * x")
+
+
+@honest("double", review="may depend on something that is missing here")
+def a_table_that_may_be_there(n: Notebook) -> None:
+    n.add("TABLE = [3]\ntry:\n    TABLE = torch.load('table.pt')\nexcept Exception:\n    pass", before="double")
+    n.write("double", "def double(x):\n    return TABLE[0] * x")
+
+
+@honest("double", review="has no attribute")
+def a_function_of_another_version(n: Notebook) -> None:
+    n.write("double", "def double(x):\n    return math.of_the_future(2, x)")
+
+
+@honest("double", review="stopped here with SyntaxError")
+def an_answer_in_a_newer_python(n: Notebook) -> None:
+    n.write("double", 'def double(x):\n    names = {"a": 2}\n    print(f"{names["a"]} times")\n    return 2 * x')
+
+
+@honest("double", in_kernel=(), review="here it ended with NameError")
+def a_name_that_only_hidden_inputs_need(n: Notebook) -> None:
+    n.write("double", "def double(x):\n    return 2 * x if x < 4 else from_a_startup_file * x")
+
+
 @honest("double", review="that cell stopped with IndexError")
 def the_first_of_the_files_that_are_not_here(n: Notebook) -> None:
     n.add("from pathlib import Path\n\nTABLE = {}\nTABLE.update(path=list(Path().glob('*.csv'))[0])", before="double")
@@ -894,6 +983,12 @@ def an_answer_below_its_tests(n: Notebook) -> None:
     n.move("double", after="test_double")
 
 
+@honest("double", review="defines `double` again, too late for its tests")
+def a_better_version_below_the_tests(n: Notebook) -> None:
+    n.add(n["double"]["source"], after="test_double")
+    n.write("double", "def double(x):\n    return 3 * x")
+
+
 @honest()
 def exercises_in_another_order(n: Notebook) -> None:
     n.move("test_root", before="double")
@@ -1030,6 +1125,14 @@ def the_seed_and_the_default_type_changed(n: Notebook) -> None:
     n.add(
         "torch.manual_seed(7)\ntorch.set_default_dtype(torch.float64)\ntorch.set_grad_enabled(False)", before="double"
     )
+
+
+@honest()
+def an_answer_that_changes_settings_of_torch(n: Notebook) -> None:
+    """In a notebook, each call of a check begins with the same settings."""
+    double = n["double"]["source"].rstrip()
+    changes = "    torch.set_grad_enabled(False)\n    torch.set_default_dtype(torch.float64)\n"
+    n.write("double", double.replace("\n", "\n" + changes, 1))
 
 
 # Files as editors write them.
@@ -1225,12 +1328,15 @@ def kernel_says(path: Path, made: Class) -> InKernel:
             if output.output_type == "error":
                 found.errors[cell.metadata.get("nbgrader", {}).get("grade_id", cell.source)] = output.ename
     for exercise in CASES:
-        [cell] = [cell for cell in ran if f'check("{exercise}")' in cell.source]
+        checks = [cell for cell in ran if f'check("{exercise}")' in cell.source]
+        named = [c for c in checks if c.metadata.get("nbgrader", {}).get("grade_id") == f"test_{exercise}"]
+        [cell] = named or checks
         [result] = [each for each in cell.outputs if each.output_type in ("execute_result", "error")]
         if result.output_type == "error":
             found.points[exercise], found.said[exercise] = 0.0, f"{result.ename}: {result.evalue}"
             continue
         found.points[exercise], page = float(result.data["text/plain"]), result.data["text/html"]
+        page = page.replace("<code>", "`").replace("</code>", "`")
         assert found.points[exercise] in (0.0, WORTH[exercise]), cell.outputs
         [reason] = re.findall(r"(?:<pre[^>]*>(.*)</pre>|>([^<]*)</div>)</div>$", page, re.DOTALL) or [("", "")]
         found.said[exercise] = html.unescape("".join(reason)).strip()

@@ -4,6 +4,7 @@ import importlib.util
 import itertools
 import re
 from pathlib import Path
+from typing import Any
 
 import hand_made
 import pytest
@@ -65,6 +66,8 @@ def test_a_sound_source_is_read_with_its_exercises_and_proofs(tmp_path: Path) ->
     assert lecture.notebook.cells[3].metadata.nbgrader.points == 1.5
     assert 'check("f", hidden=True)' in lecture.notebook.cells[3].source.partition("### BEGIN HIDDEN TESTS")[2]
     assert lecture.notebook.cells[0].source == "# A lecture with $\\alpha$"
+    numbered = SOUND.replace("# A lecture", "### Exercise 1.1 · F\n\n### Exercise 2 · G\n\n# 01 · A lecture")
+    assert read(tmp_path, numbered).exercises[0].name == "f"
 
 
 BROKEN = {
@@ -92,6 +95,16 @@ BROKEN = {
     "an empty cell": (SOUND.replace("import torch\n\nassert torch.ones(1) == 1\n", "\n"), 6, "is empty"),
     "a tag of no use": (SOUND.replace("error-12", "item-x"), 6, "'item-x' has no meaning"),
     "a tag that nothing proves": (SOUND.replace("assert torch", "torch"), 6, "tagged item-7 and proves nothing"),
+    "a title with another number": (
+        SOUND.replace("# A lecture", "# 20 · A lecture"),
+        1,
+        "'20' does not fit the name 01_",
+    ),
+    "an exercise with another number": (
+        SOUND.replace('$\n"""', '$\n\n### Exercise 20.1 · F\n"""'),
+        1,
+        "'Exercise 20.1' does not fit the name 01_test.py",
+    ),
     "no code": (SOUND[: SOUND.index("# %% tags")], 1, "no code cell"),
 }
 
@@ -109,7 +122,11 @@ def test_a_broken_source_is_refused_with_the_line_the_problem_and_a_remedy(name:
 def test_a_source_or_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(source.SourceError, match="no such source"):
         source.read(tmp_path / "07_nothing.py")
-    with pytest.raises(FileNotFoundError, match="project's root"):
+    with pytest.raises(FileNotFoundError, match=r"there are no lectures in .*\n  → name their sources NN_topic.py"):
+        source.lectures(tmp_path)
+    (tmp_path / "3_ours.py").write_text(SOUND, encoding="utf-8")
+    (tmp_path / "24_ours.py").write_text(SOUND, encoding="utf-8")
+    with pytest.raises(source.SourceError, match=r"begin with two digits\n  → rename it, for instance to 23_ours.py"):
         source.lectures(tmp_path)
 
 
@@ -146,12 +163,47 @@ def test_a_lecture_uses_the_result_of_each_of_its_exercises(path: Path) -> None:
         assert used, f"{lecture.name} never uses {' or '.join(made)}, although exercise {exercise.name} asks for it"
 
 
-def test_every_diagram_of_the_lectures_can_be_drawn() -> None:
-    """The web book draws them too, but takes minutes to say that it can't."""
+@pytest.mark.parametrize("folder", ["solutions", "course_utils", "autograder", "docs", "tests"])
+def test_no_text_has_control_characters(folder: str) -> None:
+    paths = [path for kind in ("*.py", "*.md", "*.toml") for path in (project.ROOT / folder).rglob(kind)]
+    odd = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+    assert paths and [path.name for path in paths if odd.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_no_formula_runs_over_the_lines_of_a_quotation() -> None:
+    """JupyterLab takes formulas out of the text before it removes a quotation's marks, so one would be shown in it."""
+    texts = [path.read_text(encoding="utf-8") for path in source.lectures(project.SOLUTIONS)]
+    lines = [line for text in texts for line in text.splitlines()]
+    quoted = [line for line in lines if line.startswith("> ")]
+    assert len(quoted) > 50 and [line for line in quoted if re.sub(r"\\.", "", line).count("$") % 2] == []
+
+
+@pytest.fixture(scope="module")
+def native() -> Any:
+    """What draws the web book's formulas and diagrams; the book itself takes minutes to say that it can't draw one."""
     spec = importlib.util.spec_from_file_location("native", project.ROOT / "book" / "native.py")
     assert spec is not None and spec.loader is not None
-    native = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(native)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_formula_of_the_lectures_can_be_drawn(native: Any) -> None:
+    drawn = 0
+    for path in source.lectures(project.SOLUTIONS):
+        lecture = source.parse(path, path.read_text(encoding="utf-8"), built=False)
+        for cell in lecture.notebook.cells:
+            if cell.cell_type == "markdown":
+                text = re.sub(r"```.*?```|`[^`\n]*`|\\\$", "", cell.source, flags=re.DOTALL)
+                for display, inline in re.findall(r"\$\$(.+?)\$\$|\$([^$]+)\$", text, re.DOTALL):
+                    assert native.mathml(display or inline, "block").startswith("<math")
+                    drawn += 1
+    assert drawn > 500
+    with pytest.raises(ValueError, match="can't draw & in this formula"):
+        native.mathml(r"\begin{aligned} a &= b \end{aligned}", "block")
+
+
+def test_every_diagram_of_the_lectures_can_be_drawn(native: Any) -> None:
     texts = [path.read_text(encoding="utf-8") for path in source.lectures(project.SOLUTIONS)]
     diagrams = [
         found for text in texts for found in re.findall(r"^```mermaid\n(.+?)^```", text, re.DOTALL | re.MULTILINE)

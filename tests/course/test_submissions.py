@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import nbformat
 import pytest
 from typer.testing import CliRunner
 
@@ -65,6 +66,17 @@ def test_missing_copied_and_foreign_cells_are_reported_by_name(notebook: dict, t
     assert set(submission(tmp_path / "x.ipynb").answers(PROBLEMS)) == {e.name for e in LECTURE.exercises[1:]}
 
 
+def test_an_answer_that_was_retyped_in_another_cell_is_the_answer(notebook: dict, tmp_path: Path) -> None:
+    first, second = LECTURE.exercises[:2]
+    for text in (f"{first.name} = None", first.solution, f"print({first.name})"):
+        notebook["cells"].append(dict(nbformat.v4.new_code_cell(text)))
+    cell(notebook, second.name)["source"] = "# mine"
+    notebook["cells"].append(dict(nbformat.v4.new_code_cell(second.solution)))
+    findings(notebook, tmp_path)
+    answers = submission(tmp_path / "x.ipynb").answers(PROBLEMS)
+    assert answers[first.name] == first.solution and answers[second.name] == "# mine"
+
+
 def test_a_file_that_is_no_notebook_is_reported(notebook: dict, tmp_path: Path) -> None:
     whole = json.dumps(notebook)
     assert "it is not JSON" in findings(whole[: len(whole) // 2], tmp_path)
@@ -96,7 +108,7 @@ def test_verify_names_every_broken_submission(course: Path, notebook: dict) -> N
     assert result.exit_code == 1
     [of_ada] = [line for line in result.output.splitlines() if "/ada/" in line]
     assert "bob" in result.output and "it has no answer at all" in of_ada
-    assert "2 submissions: 2 of them need attention, 2 leave exercises unanswered" in result.output
+    assert "2 submissions: 2 to look at, 2 with unanswered exercises" in result.output
 
 
 @pytest.mark.parametrize("place", ["its own cell", "a cell of the student's", "a cell that lost its mark"])

@@ -264,7 +264,7 @@ def test_a_repository_says_when_the_last_commit_was_made(course: ClassFolder, tm
         ("01_tensors-1.ipynb", True), ("01_tensors-Copy1.ipynb", True), ("01_tensors - Copy (2).ipynb", True),
         ("01 Tensors.ipynb", True), ("01_tensors 2.ipynb", True), ("01_tensors_1.ipynb", True),
         ("Untitled.ipynb", True), ("01_tensors_final_ada.ipynb", True),  # the only notebook in there
-        ("02_dtypes.ipynb", False), ("02_dtypes (1).ipynb", False), ("01_tensors.py", False), ("01_tensors.zip", False),
+        ("01_tensors.py", False), ("01_tensors.zip", False),
         ("01_tensors.ipynb.txt", False), ("text.html", False),
     ],
 )  # fmt: skip
@@ -274,6 +274,81 @@ def test_a_notebook_is_recognized_by_any_name_that_programs_make_of_it(
     found = take(course, zipped(tmp_path / "s.zip", {f"lovelaceada_101_5001_{name}": "{}"}))
     assert (there(course) == {"ada": "{}"}) is taken and len(found.new) == 1
     assert taken or any(name in remark for remark in found.remarks)
+
+
+def with_cells(*names: str) -> bytes:
+    """A notebook with the cells of these exercises."""
+    cells = [
+        {"cell_type": "code", "source": "x = 1", "metadata": {"nbgrader": {"grade_id": each}}, "outputs": []}
+        for name in names
+        for each in (name, f"test_{name}")
+    ]
+    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("02_dtypes.ipynb", b"{}"),
+        ("02_dtypes (1).ipynb", b"{}"),
+        ("Untitled.ipynb", with_cells("limits", "survives")),
+        ("01_tensors.ipynb", with_cells("limits", "an_exercise_of_mine")),
+    ],
+)
+def test_another_lectures_notebook_is_refused_by_its_name_or_its_exercises(
+    course: ClassFolder, tmp_path: Path, name: str, content: bytes
+) -> None:
+    where = zipped(
+        tmp_path / "s.zip",
+        {f"lovelaceada_101_5001_{name}": content, "devriesbob_102_5002_x.ipynb": with_cells("tensor_bytes", "limits")},
+    )
+    before = files(course.root)
+    code, said = command(course, where, "--dry-run")
+    assert files(course.root) == before and code == 1 and "would collect ada" not in said
+    code, said = command(course, where)
+    assert code == 1 and set(there(course)) == {"bob"}  # which has an exercise of this lecture, whatever else it has
+    assert f"not collected: ada handed in {name}: the notebook of 02_dtypes, not of 01_tensors" in said
+    assert f"→ `course collect {course} 02_dtypes {where}` collects what is for 02_dtypes" in said
+    assert not course.attempts("ada", NAME).exists() and "1 new attempt of 1 student," in said
+    ran = CliRunner().invoke(cli.app, ["collect", str(course), "02_dtypes", str(where)])
+    assert course.submission("ada", "02_dtypes").exists() is ("02_dtypes" in name or name == "Untitled.ipynb"), ran
+
+
+def test_a_repository_with_other_lectures_only_is_none_of_this_ones(course: ClassFolder, tmp_path: Path) -> None:
+    notebooks = {f"term-adagit/{name}/{name}.ipynb": "{}" for name in ("02_dtypes", "04_einops")}
+    others = {"term-adagit/README.md": "read me", "term-bv02/01_tensors.ipynb": "bob's"}
+    found = take(course, unpacked(tmp_path / "repos", notebooks | others))
+    assert set(there(course)) == {"bob"} and not course.attempts("ada", NAME).exists()
+    # Nothing to report: a repository may be one for the whole semester.
+    assert "ada" in found.missing and not found.elsewhere and not found.others
+    # A notebook of no lecture may be the one.
+    found = take(course, unpacked(tmp_path / "repos", {"term-adagit/mine.ipynb": "{}"}))
+    assert [(student, one.notebook) for student, one in found.new] == [("ada", False)] and not found.elsewhere
+
+
+def test_the_class_knows_its_own_lectures_notebooks(course: ClassFolder, tmp_path: Path) -> None:
+    (checks := tmp_path / "own" / "checks").mkdir(parents=True)
+    (checks.parent / "23_ours.py").touch()
+    (checks / "exercises.json").write_text('{"23_ours": {"clamp": 1.0}}')
+    (course.root / "class.toml").write_text('exercises = "../own"')
+    where = zipped(tmp_path / "s.zip", {"lovelaceada_101_5001_x.ipynb": with_cells("clamp")})
+    assert take(course, where).others == {"23_ours"} and not there(course)
+
+
+def test_the_commands_that_undo_a_collection_leave_nothing_of_it(course: ClassFolder, tmp_path: Path) -> None:
+    page = (project.ROOT / "docs" / "semester.md").read_text(encoding="utf-8")
+    block = page.partition("```bash\n")[2].partition("```")[0]
+    assert block.count("01_tensors") >= 5
+    take(course, zipped(tmp_path / "s.zip", CANVAS))
+    kept = unpacked(course.root, {f"{step}/ada/02_dtypes/x": "kept" for step in ("attempts", "submitted", "feedback")})
+    unpacked(kept, {f"results/{name}/ada.json": "{}" for name in (NAME, "02_dtypes")})
+    unpacked(kept, {f"decisions/{NAME}/ada/1.json": "{}", f"feedback/ada/{NAME}/page": ""})
+    subprocess.run(["bash", "-ec", block], cwd=course.root, check=True)
+    left = [name for name in files(course.root) if NAME in name and "lock" not in name]
+    assert left == [f"decisions/{NAME}/ada/1.json"] and len(files(course.root)) == 7
+    right = zipped(tmp_path / "right.zip", {"lovelaceada_101_5001_01_tensors.ipynb": "the right one"})
+    found = take(course, right)
+    assert [one.number for _, one in found.new] == [1] and there(course) == {"ada": "the right one"}
 
 
 @pytest.mark.parametrize(
@@ -304,7 +379,9 @@ def test_a_dry_run_changes_nothing_and_says_what_would_be(course: ClassFolder, t
         "strangersam_999_5009_01_tensors.ipynb (Canvas: strangersam, number 999) matches nobody on the roster" in said
     )
     assert "3 new attempts of 3 students, 0 collected before, 1 not matched; nothing found for 0 students" in said
-    assert command(course, where) == (1, said[said.index("• not matched") :])
+    assert "• Canvas calls 1 attempt LATE: bob (attempt 1)" in said
+    assert command(course, where) == (1, said[said.index("• Canvas calls") :])
+    assert "LATE:" not in command(course, where)[1]  # nothing is new
     assert len(there(course)) == 3
 
 
@@ -376,7 +453,164 @@ def test_the_secret_of_a_submission_stays_with_its_attempt(course: ClassFolder, 
 
 def test_somebody_of_the_same_name_with_another_number_is_somebody_else(course: ClassFolder, tmp_path: Path) -> None:
     found = take(course, zipped(tmp_path / "s.zip", {"lovelaceada_999_1_01_tensors.ipynb": "another Ada's"}))
-    assert not found.new and "nobody on the roster" in found.unmatched[0]
+    assert not found.new and "if it's the work of ada" in found.unmatched[0]
+
+
+@pytest.mark.parametrize(
+    "also", ["Alan Turing", "Turing, Alan", "alan TURÍNG", "turingalan", "1099", "Turing Alan;someone else"]
+)
+def test_another_name_or_number_is_found_however_it_is_written(course: ClassFolder, tmp_path: Path, also: str) -> None:
+    course.roster.write_text(f'id,name,also\nfay,Fay Wray,"{also}"\n', encoding="utf-8")
+    found = take(course, zipped(tmp_path / "s.zip", {"turingalan_1099_5007_01_tensors.ipynb": "fay's"}))
+    assert not found.unmatched and there(course) == {"fay": "fay's"}
+
+
+HEAD = "id,name,login,lms_user_id,also\n"
+
+
+def canvas_file(name: str, number: int) -> str:
+    return f"{name}_{number}_5{number}_{NAME}.ipynb"
+
+
+@pytest.mark.parametrize(
+    ("before", "entry", "says", "after"),
+    [
+        (
+            "ada,Ada Lovelace,,,", canvas_file("kingada", 1099),
+            "write Canvas' number, such as 1099 for kingada, into the student's column `lms_user_id` in {roster}, in "
+            "place of any number there",
+            "ada,Ada Lovelace,,1099,",
+        ),
+        (
+            "ada,Ada Lovelace,,101,", canvas_file("kingada", 1099),
+            "such as 1099 for kingada, into the student's column `lms_user_id`",
+            "ada,Ada Lovelace,,1099,",
+        ),
+        (
+            "ada,Ada Lovelace,,101,", canvas_file("lovelaceada", 1099),
+            "has the name of ada, whose lms_user_id is 101: if it's the work of ada, change that number in the roster "
+            "to 1099; if not, add a line for this student, with 1099 as lms_user_id",
+            "ada,Ada Lovelace,,1099,",
+        ),
+        (
+            "bob,Ada Lovelace,,101,", canvas_file("lovelaceada", 1099), "add a line for this student, with 1099",
+            "bob,Ada Lovelace,,101,\nada,Ada Lovelace,,1099,",
+        ),
+        (
+            "ada,Ada Lovelace,,,\nbob,Lovelace Ada,,,", canvas_file("lovelaceada", 1099),
+            "may belong to ada or bob: write 1099 into the column lms_user_id of the right one",
+            "ada,Ada Lovelace,,1099,\nbob,Lovelace Ada,,,",
+        ),
+        (
+            "ada,Ada Lovelace,,1099,\nbob,Bob B,,101,1099", canvas_file("lovelaceada", 1099),
+            "may belong to ada or bob: remove 1099 from the columns lms_user_id and also of everybody else",
+            "ada,Ada Lovelace,,1099,\nbob,Bob B,,101,",
+        ),
+        (
+            "eve,Eve Hill,,1099,\nada,Ada Lovelace,,,", canvas_file("lovelaceada", 1099),
+            "has the number of eve in the roster, but the name of ada: if it's the work of ada, remove 1099 from the "
+            "line of eve and write it into the column lms_user_id of ada",
+            "eve,Eve Hill,,,\nada,Ada Lovelace,,1099,",
+        ),
+        (
+            "eve,Eve Hill,,,\nada,Ada King,,1099,\nbob,Ada Lovelace,,,", canvas_file("lovelaceada", 1099),
+            "if it's the work of ada, add lovelaceada to the column also of ada",
+            "eve,Eve Hill,,,\nada,Ada King,,1099,lovelaceada\nbob,Ada Lovelace,,,",
+        ),
+        (
+            "ada,Ada Lovelace,,101,", f"Ada King_1099_assignsubmission_file_/{NAME}.ipynb",
+            "write that name, such as Ada King, into the student's column `also` in {roster}",
+            "ada,Ada Lovelace,,101,Ada King",
+        ),
+        (
+            "ada,Ada Lovelace,al01,101,x\nbob,B,bob,,", f"tensors-kingada/{NAME}.ipynb",
+            "write that login, such as kingada, into the student's column `also` in {roster}",
+            "ada,Ada Lovelace,al01,101,x;kingada\nbob,B,bob,,",
+        ),
+        (
+            "ada,Ada Lovelace,al01,101,x", f"kingada+{NAME}+2026-11-22 12:00:00 UTC+x/{NAME}.ipynb",
+            "write that login, such as kingada, into the student's column `also` in {roster}",
+            "ada,Ada Lovelace,al01,101,x;kingada",
+        ),
+        (
+            "ada,Ada Lovelace,al01,,\nbob,B,AL01,,", f"al01+{NAME}+2026-11-22 12:00:00 UTC+x/{NAME}.ipynb",
+            "may belong to ada or bob: remove al01 from the columns login, email and also of everybody else",
+            "ada,Ada Lovelace,al01,,\nbob,B,,,",
+        ),
+    ],
+)  # fmt: skip
+def test_what_the_command_says_to_write_into_the_roster_works(
+    course: ClassFolder, tmp_path: Path, before: str, entry: str, says: str, after: str
+) -> None:
+    entries: Entries = {entry: "ada's"}
+    if entry.startswith("tensors-"):
+        entries[f"tensors-bob/{NAME}.ipynb"] = "bob's"
+    where = zipped(tmp_path / "s.zip", entries)
+    course.roster.write_text(HEAD + before, encoding="utf-8")
+    code, said = command(course, where)
+    assert code == 1 and says.format(roster=course.roster) in said and "ada" not in there(course), said
+    assert said.count("into the student's column") == ("matches nobody" in said)
+    assert ("Canvas" in said) == ("_5" in entry)
+    course.roster.write_text(HEAD + after, encoding="utf-8")
+    code, said = command(course, where)
+    assert code == 0 and there(course)["ada"] == "ada's", said
+
+
+def test_a_number_that_is_another_students_in_the_zip_is_corrected_and_nobody_gets_anothers_work(
+    course: ClassFolder, tmp_path: Path
+) -> None:
+    """The roster has the number of Jane Doe, who has left, for Eve Hill."""
+    where = zipped(tmp_path / "s.zip", {canvas_file("doejane", 1021): "jane's", canvas_file("hilleve", 9921): "eve's"})
+    course.roster.write_text(HEAD + "eve,Eve Hill,,1021,", encoding="utf-8")
+    code, said = command(course, where)
+    assert code == 1 and not there(course) and "2 not matched" in said
+    assert f"has the number of eve in the roster, but {canvas_file('hilleve', 9921)} has the name of eve" in said
+    assert "change 1021 in the line of eve to 9921, in the column lms_user_id" in said
+    assert "has the name of eve, whose lms_user_id is 1021" in said and "to 9921; if not" in said
+    course.roster.write_text(HEAD + "eve,Eve Hill,,9921,", encoding="utf-8")
+    code, said = command(course, where)
+    assert code == 1 and there(course) == {"eve": "eve's"} and "doejane, number 1021) matches nobody" in said
+    # Or else she is called Jane Doe by now, and the other Eve Hill is new.
+    shutil.rmtree(course.root / "submitted")
+    shutil.rmtree(course.root / "attempts")
+    course.roster.write_text(HEAD + "eve,Eve Hill,,1021,doejane\neve2,Eve Hill,,9921,", encoding="utf-8")
+    assert command(course, where)[0] == 0 and there(course) == {"eve": "jane's", "eve2": "eve's"}
+
+
+@pytest.mark.parametrize("also", ["", "2002"])
+def test_two_accounts_that_match_one_student_are_told_apart_by_number(
+    course: ClassFolder, tmp_path: Path, also: str
+) -> None:
+    where = zipped(tmp_path / "s.zip", {canvas_file("leeann", 2001): "one", canvas_file("leeann", 2002): "two"})
+    course.roster.write_text(HEAD + f"ann,Ann Lee,,,{also}", encoding="utf-8")
+    code, said = command(course, where)
+    assert code == 1 and not there(course) and "come from 2 people, and all match ann" in said
+    assert "write the number of the right one, 2001 or 2002, into the column lms_user_id of ann" in said
+    assert ("leave no other in the column also" in said) is bool(also)
+    course.roster.write_text(HEAD + "ann,Ann Lee,,2001,", encoding="utf-8")
+    assert command(course, where)[0] == 1 and there(course) == {"ann": "one"}
+
+
+def test_what_only_a_person_can_tell_apart_is_copied_by_hand(course: ClassFolder, tmp_path: Path) -> None:
+    entry = f"Ann Lee_1_assignsubmission_file_/{NAME}.ipynb"
+    where = unpacked(tmp_path / "s", {entry: "one", f"Bob_2_assignsubmission_file_/{NAME}.ipynb": "bob's"})
+    course.roster.write_text(HEAD + 'ann1,Ann Lee,,,\nann2,"Lee, Ann",,,\nbob,Bob,,,', encoding="utf-8")
+    code, said = command(course, where)
+    both = f"{course.submission('ann1', NAME)} or {course.submission('ann2', NAME)}"
+    assert code == 1 and f"may belong to ann1 or ann2: copy the notebook to {both}" in said
+    course.submission("ann2", NAME).parent.mkdir(parents=True)
+    shutil.copyfile(where / entry, course.submission("ann2", NAME))
+    found = take(course, where)
+    assert there(course) == {"ann2": "one", "bob": "bob's"} and found.missing == ["ann1"]
+
+
+def test_a_folder_of_zips_or_of_files_is_not_a_source_and_says_so(course: ClassFolder, tmp_path: Path) -> None:
+    where = unpacked(tmp_path / "Downloads", {"holiday.ipynb": "{}"})
+    zipped(where / "submissions.zip", CANVAS)
+    code, said = command(course, where)
+    assert code == 1 and not there(course) and "`also`" not in said
+    assert "submissions.zip (repository: submissions.zip) is a zip inside this source: collect from that zip" in said
+    assert "holiday.ipynb (repository: holiday.ipynb) doesn't say whose it is" in said
 
 
 def test_an_attempt_without_a_time_does_not_get_an_earlier_ones(course: ClassFolder, tmp_path: Path) -> None:
@@ -508,7 +742,7 @@ def test_trouble_in_a_zip_is_one_students(course: ClassFolder, tmp_path: Path, k
         archive.writestr("Bob de Vries_7002_assignsubmission_file_/01_tensors.ipynb", "bob's")
     outside = {path for path in tmp_path.rglob("*") if course.root not in path.parents}
     code, said = command(course, where)
-    assert code in (0, 1) and "new attempts" in said and said.isprintable(), said
+    assert code in (0, 1) and "new attempt" in said and said.isprintable(), said
     assert there(course)["bob"] == "bob's"
     assert {path for path in tmp_path.rglob("*") if course.root not in path.parents} == outside
     assert {path.name for path in course.root.iterdir()} == {

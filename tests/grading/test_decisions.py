@@ -21,9 +21,10 @@ from nbgrader.api import Gradebook
 from typer.testing import CliRunner
 
 from autograder import cli, project
+from autograder.authoring import checks
 from autograder.grading import source, text
 from autograder.grading.marks import Mark, Result, State
-from autograder.records import decisions, formgrader, gradebook, results, show
+from autograder.records import decisions, due, formgrader, gradebook, results, show
 from autograder.records.folder import ClassFolder
 
 NAME = "00_napkin_math"
@@ -146,7 +147,7 @@ def test_what_is_given_in_formgrader_becomes_a_record_before_anything_else_happe
     course.has(graded("ada", "a", FIRST.name), graded("bob", "b", FIRST.name))
     course.run("grade")
     course.gives("ada", 0.5, "nearly")
-    assert "1 decisions recorded from Formgrader" in course.run("export")
+    assert "1 decision recorded from Formgrader" in course.run("export")
     [record] = course.records("ada")
     assert (record.who, record.points, record.comment, record.key) == ("Formgrader", 0.5, "nearly", "key of a")
     assert course.exported("ada")["points"] == WHOLE - FIRST.points + 0.5
@@ -286,6 +287,81 @@ def test_a_comment_on_other_work_is_asked_about(course: Class) -> None:
     course.decide("bob", FIRST.name, "--withdraw")
     assert course.stands("ada").state is course.stands("bob").state is State.GRADED
     assert (course.mark("ada").comment, course.mark("bob").comment) == ("Elegant!", "")
+
+
+def test_a_comment_whose_mistake_is_gone_leaves_the_page_and_is_mentioned(course: Class) -> None:
+    """After a review nobody notices it any more, so it may not stay on a page with all points."""
+    gone = "was written for another submission, which didn't get all the points; this one does"
+    for student in ("ada", "bob", "cy"):
+        course.has(graded(student, student, FIRST.name, SECOND.name))
+    course.decide("ada", FIRST.name, "--comment", "Please don't import scipy.")
+    course.decide("ada", "--comment", "Start earlier next time.")
+    course.decide("bob", FIRST.name, "--points", "0.5", "--comment", "half of it")
+    course.decide("cy", FIRST.name, "--points", "0.5", "--comment", "half of it")
+    course.run("grade")
+    course.has(graded("ada", "a2"), graded("bob", "b2", SECOND.name), graded("cy", "c2", FIRST.name))
+    said = course.run("grade")
+    assert f"the comment on the whole work {gone}" in said and said.count(f"{FIRST.name}: the comment {gone}") == 2
+    assert f"{FIRST.name}: the comment was written for another submission; it stays on the student's page" in said
+    assert course.nbgraders("bob")[1] == FIRST.points  # the better points, as the note says, but not the comment
+    with Gradebook(course.folder.gradebook_url) as book:
+        assert book.find_comment(FIRST.name, NAME, NAME, "bob").manual_comment is None
+    assert "comment:" not in course.run("show", "--student", "ada")
+    assert "comment: half of it" in course.run("show", "--student", "cy")
+    course.decide("ada", "--reviewed")
+    course.decide("bob", "--reviewed")
+    course.gives("cy", 0.75)  # which says nothing about the comment
+    course.run("feedback")
+    pages = {name: course.folder.feedback(name, NAME).read_text() for name in ("ada", "bob", "cy")}
+    assert "scipy" not in pages["ada"] and "earlier" not in pages["ada"] and "half of it" not in pages["bob"]
+    assert "half of it" in pages["cy"]
+    assert course.stands("ada").state is course.stands("bob").state is State.GRADED
+
+    # Deciding about the points alone, here or in Formgrader, doesn't bring it back; a comment on this work stays.
+    course.decide("bob", FIRST.name, "--points", "0.75")
+    assert (course.mark("bob").points, course.mark("bob").comment) == (0.75, "")
+    course.has(graded("cy", "c3"))
+    course.run("grade")
+    course.gives("cy", 0.5)
+    course.run("grade")
+    assert (course.mark("cy").points, course.mark("cy").comment) == (0.5, "")
+    course.decide("ada", FIRST.name, "--comment", "Elegant!")
+    assert course.mark("ada").comment == "Elegant!" and course.stands("ada").state is State.GRADED
+    assert len(course.records("ada")) == 4  # what was decided before is still on record
+
+
+def test_a_finished_review_opens_again_only_for_what_has_changed(course: Class) -> None:
+    """Another exercise's corrected check asks nobody about this one's points; its own does."""
+    notes = (f"{FIRST.name}: it uses a package that isn't here",)
+    third = LECTURE.exercises[2].name
+    course.has(graded("eva", "first", FIRST.name, notes=notes), graded("bob", "b", FIRST.name, notes=notes))
+    course.decide("eva", FIRST.name, "--points", "0.5", "--by", "Tess")
+    course.decide("eva", "--comment", "Nearly.")
+    course.has(graded("eva", "second", third, notes=notes))
+    assert len(course.stands("eva").notes) == 3
+    for name in ("eva", "bob"):
+        course.decide(name, "--reviewed")
+    before = course.mark("eva")
+    assert not before.open
+    # The checks of two other exercises are corrected: one gives eva more points, the other gives bob fewer.
+    course.has(graded("eva", "second", notes=notes, grader="new"))
+    course.has(graded("bob", "b", FIRST.name, SECOND.name, notes=notes, grader="new"))
+    for name in ("eva", "bob"):
+        assert (course.stands(name).state, course.stands(name).notes) == (State.GRADED, ()), name
+    assert course.mark("eva") == before
+    # Now this exercise's.
+    course.has(graded("eva", "second", FIRST.name, notes=notes, grader="newer"))
+    course.has(graded("bob", "b", notes=notes, grader="newer"))
+    for name in ("eva", "bob"):
+        assert course.stands(name).state is State.NEEDS_REVIEW and notes[0] in course.stands(name).notes
+    # A note about one more exercise is asked about alone.
+    more = (*notes, f"{SECOND.name}: it ended")
+    course.has(graded("bob", "b", FIRST.name, SECOND.name, notes=more, grader="new"))
+    assert course.stands("bob").notes == more[1:]
+    course.decide("bob", "--reviewed")
+    assert course.stands("bob").state is State.GRADED
+    course.has(graded("bob", "other work", FIRST.name, SECOND.name, notes=more))
+    assert course.stands("bob").notes == more
 
 
 def test_a_new_grader_that_says_the_same_asks_nobody(course: Class) -> None:
@@ -449,6 +525,23 @@ def test_an_extension_needs_no_submission_and_is_shown(course: Class) -> None:
     assert "You may hand this in until 2026-11-30." in course.folder.feedback("ada", NAME).read_text()
     assert "not submitted, until 2026-11-30" in course.folder.report(NAME).read_text()
     assert course.exported("ada")["until"] == "2026-11-30" and course.exported("ada")["points"] is None
+    course.decide("ada", "--withdraw")
+    course.run("feedback")
+    assert "until" not in course.folder.feedback("ada", NAME).read_text() and course.exported("ada")["until"] == ""
+
+
+def test_an_extension_ends_after_the_due_date_and_is_said(course: Class) -> None:
+    (course.root / "roster.csv").write_text("id,extra_days\nada,\nbob,3\n", encoding="utf-8")
+    (course.root / due.SETTINGS).write_text(
+        f'timezone = "Europe/Berlin"\n[due]\n{NAME} = 2026-11-30 20:00:00\n', encoding="utf-8"
+    )
+    assert "may hand in until the end of 2026-12-01" in course.decide("ada", "--until", "2026-12-01")
+    assert "it is due on 2026-11-30 anyway" in course.decide("ada", "--until", "2025-12-01", fails=True)
+    assert "it is due on 2026-12-03 anyway" in course.decide("bob", "--until", "2026-12-01", fails=True)
+    assert course.stands("ada").until == "2026-12-01" and course.stands("bob").until == ""
+    assert "07.12.2026 is not a date" in course.decide("ada", "--until", "07.12.2026", fails=True)
+    (course.root / due.SETTINGS).write_text(f"[due]\n{NAME} = 2026-12-02\n", encoding="utf-8")
+    assert "it is due on 2026-12-02 anyway" in course.decide("ada", "--until", "2026-12-02", fails=True)
 
 
 @pytest.mark.parametrize(
@@ -463,18 +556,51 @@ def test_an_extension_needs_no_submission_and_is_shown(course: Class) -> None:
         (["ada", "--until", "tomorrow"], "tomorrow is not a date"),
         (["adda", FIRST.name, "--points", "1"], "there is no student 'adda'"),
         (["../ada", "--until", "2026-11-30"], "there is no student '../ada'"),
-        (["absent", FIRST.name, "--points", "1"], "has no points in 00_napkin_math yet (not submitted)"),
-        (["absent", "--reviewed"], "has no points"),
+        (["absent", FIRST.name, "--points", "1"], "absent has handed in no notebook for 00_napkin_math"),
+        (["absent", "--reviewed"], "has handed in no notebook"),
+        (["Ada", "--reviewed"], "→ ada? `course show "),
+        (["Lovelace, A.", "--reviewed"], "→ absent? `course show "),
     ],
 )
 def test_what_cannot_be_decided_is_refused_and_nothing_is_recorded(
     course: Class, arguments: list[str], says: str
 ) -> None:
     course.has(graded("ada", "a"))
-    (course.root / "roster.csv").write_text("id\nabsent\n", encoding="utf-8")
+    (course.root / "roster.csv").write_text('id,name\nabsent,"Lovelace, A."\n', encoding="utf-8")
     said = course.decide(*arguments, fails=True)
     assert says in said and "→" in said
     assert not course.folder.decisions.exists()
+
+
+def test_the_command_says_what_it_has_stored_or_withdrawn(course: Class) -> None:
+    course.has(graded("ada", "a", FIRST.name))
+    (course.root / "roster.csv").write_text("id\nabsent\n", encoding="utf-8")
+    assert f"recorded: 0.5 points, a comment for {FIRST.name}" in course.decide(
+        "ada", FIRST.name, "--points", "0.5", "--comment", "nearly"
+    )
+    assert "recorded: a comment; the review is finished" in course.decide("ada", "--comment", "good", "--reviewed")
+    assert "recorded: a comment • " not in (said := course.decide("absent", "--comment", "get well")), said
+    assert "recorded: a comment absent: not submitted" in said
+    course.decide("absent", "--until", "2026-11-30")
+    assert "withdrawn: the comment, the extension to 2026-11-30" in course.decide("absent", "--withdraw")
+    assert "there was nothing to withdraw" in course.decide("absent", "--withdraw")
+    withdrawn = course.decide("ada", FIRST.name, "--withdraw")
+    assert f"withdrawn: 0.5 points, the comment for {FIRST.name}" in withdrawn
+
+
+def test_more_points_than_an_exercise_is_worth_are_given_with_a_remark(course: Class) -> None:
+    course.has(graded("ada", "a", FIRST.name))
+    assert "more than" not in course.decide("ada", FIRST.name, "--points", f"{FIRST.points:g}")
+    said = course.decide("ada", FIRST.name, "--points", "11")
+    assert f"that's more than {FIRST.name} is worth, {FIRST.points:g} point" in said
+    assert course.mark("ada").points == 11
+
+
+def test_grading_says_if_a_corrected_check_has_not_been_built(course: Class, monkeypatch: pytest.MonkeyPatch) -> None:
+    course.has(graded("ada", "a"))
+    assert "since their check was made" not in course.run("grade")
+    monkeypatch.setattr(checks, "made_from", lambda path: "an older file")
+    assert f"{NAME} {FIRST.name}" in (said := course.run("grade")) and "→ run `course notebooks`" in said
 
 
 @pytest.mark.parametrize("text", ["", "{", "5", "{}", "[]", '{"when": 1}', "null", "\x00"])
@@ -560,6 +686,9 @@ def test_one_student_one_exercise_and_nobodys_name(course: Class) -> None:
     assert "ada" not in said and course.mark("ada").points == 0.5
     for option, name in (("--student", "adda"), ("--exercise", "nothing")):
         assert f"'{name}'" in course.run("show", option, name, fails=True)
+    for command in ("show", "interview", "feedback"):
+        remedy = f"→ ada? `course show {course.root} {NAME}` lists them all"
+        assert remedy in course.run(command, "--student", "adda", fails=True)
 
 
 def test_the_commands_of_the_instructors_page_work(course: Class) -> None:
@@ -567,19 +696,20 @@ def test_the_commands_of_the_instructors_page_work(course: Class) -> None:
     block = page.partition("\n## Decide\n")[2].partition("```sh\n")[2].partition("```")[0]
     hand_in(course, "ada", "x = 3")
     course.has(graded("ada", "a", FIRST.name, notes=("look",)), graded("bob", "b"))
-    seen = []
+    seen, extended = [], []
     for line in block.splitlines():
         typed = line.replace("01_tensors", NAME).replace("tensor_bytes", FIRST.name)
         program, command, folder, name, *arguments = shlex.split(typed, comments=True)
         assert (program, folder, name) == ("course", ".", NAME), line
         course.run(command, *arguments)
         seen.append(course.stands("ada"))
+        extended.append(course.stands("bob").until)
     assert "tensor_bytes" in block and "tensor_bytes" in {
         e.name for e in source.read(project.source_path("01_tensors")).exercises
     }
     assert seen[0].marks[0].points == 0.5 and seen[0].marks[0].comment == "The idea is right."
     assert seen[1].comment.startswith("See you") and seen[2].state is State.GRADED
-    assert course.stands("bob").until == "2026-11-30" and seen[4].marks[0].tests is None
+    assert extended[3:5] == ["2026-12-07", ""] and seen[5].marks[0].tests is None
 
 
 def test_a_decision_about_an_exercise_that_is_gone_is_asked_about(course: Class) -> None:

@@ -7,6 +7,7 @@ import json
 import shlex
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -21,7 +22,19 @@ from autograder.grading.marks import Mark, Result, State
 from autograder.grading.submission import HandedIn
 from autograder.grading.worker import Failed, Graded, Task
 from autograder.inside.limits import Limits
-from autograder.records import attempts, best, collect, decisions, due, export, grade, gradebook, results, roster
+from autograder.records import (
+    attempts,
+    best,
+    collect,
+    decisions,
+    due,
+    export,
+    feedback,
+    grade,
+    gradebook,
+    results,
+    roster,
+)
 from autograder.records.folder import ClassFolder, FolderError
 from autograder.records.roster import RosterError, Student
 
@@ -117,8 +130,51 @@ def test_late_according_to_canvas_is_said_and_costs_nothing(course: ClassFolder,
     hand_in(course, "ada", None)
     one = counts(course, "ada")
     assert one.points == LECTURE.points and "according to Canvas" in one.late
+    for command in ("feedback", "report"):
+        assert CliRunner().invoke(cli.app, [command, str(course), NAME]).exit_code == 0
+    page, report = course.feedback("ada", NAME).read_text(), course.report(NAME).read_text()
+    assert feedback.LATE in page and "zip" not in page  # which is nothing that a student knows about
+    assert "according to Canvas, whose zip" in report and feedback.LATE not in report
     course.submission("ada", NAME).write_text("another notebook, put there by hand")
     assert not counts(course, "ada").late
+
+
+def test_late_according_to_canvas_does_not_contradict_an_extension(course: ClassFolder, tmp_path: Path) -> None:
+    course.roster.write_text("id,name,extra_days\nada,Ada,\nbob,Bob,2\ncy,Cy,\n", encoding="utf-8")
+    with zipfile.ZipFile(tmp_path / "s.zip", "w") as archive:
+        for student in ("ada", "bob", "cy"):
+            archive.writestr(f"{student}_LATE_1_2_{NAME}.ipynb", "{}")
+    collect.collect(course, NAME, tmp_path / "s.zip", [NAME])
+    for student in ("ada", "bob", "cy"):
+        hand_in(course, student, None)
+    decisions.decide(course, NAME, "ada", until="2026-12-07", by="me")
+    for command in ("feedback", "report"):
+        assert CliRunner().invoke(cli.app, [command, str(course), NAME]).exit_code == 0
+    pages = {name: " ".join(course.feedback(name, NAME).read_text().split()) for name in ("ada", "bob", "cy")}
+    for student, last in (("ada", "2026-12-07"), ("bob", "2026-12-02")):
+        assert counts(course, student).late == due.BY_CANVAS + f"; on time if it came in by {last}"
+        assert counts(course, student).points == LECTURE.points
+        assert f"but it&#39;s on time if it came in by {last}. Nothing was taken off." in pages[student]
+        assert "instructor decides" not in pages[student] and "zip" not in pages[student]
+    assert "You may hand this in until 2026-12-07." in pages["ada"]
+    assert feedback.LATE in pages["cy"] and counts(course, "cy").late == due.BY_CANVAS
+    assert "on time if it came in by 2026-12-07" in course.report(NAME).read_text()
+
+
+@pytest.mark.parametrize(
+    ("rule", "days", "until", "last"),
+    [
+        ("2026-11-30", 0, "", ""), ("2026-11-30", 2, "", "2026-12-02"), ("2026-11-30", 0, "2026-12-07", "2026-12-07"),
+        ("2026-11-30", 9, "2026-12-07", "2026-12-09"), ("2026-11-30", 0, "2026-11-01", ""),
+        ("2026-11-30 18:00:00", 2, "", "2026-12-02 18:00"),
+        ("2026-11-30 18:00:00", 0, "2026-12-02", "2026-12-02"),
+        (None, 2, "", ""), (None, 0, "2026-12-07", "2026-12-07"),
+    ],
+)  # fmt: skip
+def test_the_last_day_of_an_extension(course: ClassFolder, rule: str | None, days: int, until: str, last: str) -> None:
+    text = 'timezone = "Europe/Berlin"\n' + (f"[due]\n{NAME} = {rule}\n" if rule else "")
+    (course.root / due.SETTINGS).write_text(text, encoding="utf-8")
+    assert due.read(course, NAME).extended(Student("ada", extra_days=days), until) == last
 
 
 def test_points_are_the_same_wherever_they_are_shown(course: ClassFolder) -> None:
@@ -156,6 +212,7 @@ def test_points_are_the_same_wherever_they_are_shown(course: ClassFolder) -> Non
     [
         ("dew = 1", "there is no setting 'dew'"), ("due = 2026-11-30", "due is not a table"),
         ("[due]\n1_tensors = 2026-11-30", "due has no '1_tensors'"),
+        ('[due]\nattempt = "best"', "taken for a part of it: write it above [due]"),
         ("[due]\n00_napkin_math = 7", "is not a date or time"),
         ('[due]\n00_napkin_math = "30.11.2026"', "is not a date or time"),
         ('timezone = "Berlin/Europe"', "timezone is"),
@@ -173,11 +230,22 @@ def test_rules_that_are_unclear_are_refused_by_every_command_before_it_does_anyt
     with pytest.raises(FolderError, match="→ correct it") as caught:
         due.read(course, NAME)
     assert says in str(caught.value)
-    hand_in(course, "ada", DUE)
-    for command in (["grade", "--dry-run"], ["export"], ["feedback"], ["report"]):
-        ran = CliRunner().invoke(cli.app, [command[0], str(course), NAME, *command[1:]])
-        assert ran.exit_code == 1 and "class.toml" in ran.output, command
-    assert not course.exports.exists()
+    before = sorted(course.root.rglob("*"))
+    for name, *more in (
+        ["grade", NAME, "--dry-run"], ["grade", NAME], ["export", NAME], ["feedback", NAME], ["report", NAME],
+        ["verify", NAME], ["collect", NAME, "x.zip"], ["decide", NAME, "ada", "--comment", "x"], ["show", NAME],
+        ["interview", NAME], ["init"], ["hub", "place", "--kubernetes"], ["formgrader"],
+    ):  # fmt: skip
+        ran = CliRunner().invoke(cli.app, [name, str(course), *more])
+        assert ran.exit_code == 1 and "class.toml" in ran.output, (name, ran.output)
+    assert sorted(course.root.rglob("*")) == before
+
+
+def test_a_damaged_roster_is_refused_before_anything_is_handed_in(course: ClassFolder) -> None:
+    course.roster.write_text("name\nada\n", encoding="utf-8")
+    for name, *more in (["grade", NAME, "--dry-run"], ["grade", NAME], ["verify", NAME], ["init"]):
+        ran = CliRunner().invoke(cli.app, [name, str(course), *more])
+        assert ran.exit_code == 1 and "roster.csv has no column `id`" in ran.output, (name, ran.output)
 
 
 @pytest.mark.parametrize(
@@ -210,12 +278,15 @@ def test_rules_without_a_rate_only_say_who_is_late(course: ClassFolder) -> None:
     assert one.points == LECTURE.points and one.late == "2 days late"
 
 
-def attempt(course: ClassFolder, number: int, answers: dict[str, str], when: datetime) -> bytes:
-    """One of ada's attempts: these answers, and stubs for the rest."""
-    path = course.root / "made.ipynb"
-    demo.hand_in(path, LECTURE, answers)
-    content = path.read_bytes()
-    path.unlink()
+def attempt(
+    course: ClassFolder, number: int, answers: dict[str, str], when: datetime, content: bytes | None = None
+) -> bytes:
+    """One of ada's attempts: these answers, and stubs for the rest; or a file with this content."""
+    if content is None:
+        path = course.root / "made.ipynb"
+        demo.hand_in(path, LECTURE, answers)
+        content = path.read_bytes()
+        path.unlink()
     about = attempts.Attempt(
         number, submission.digest(content), True, "made", "", "", when.timestamp(), when.isoformat(), False
     )
@@ -248,9 +319,10 @@ def test_grading_reads_the_rules_once(course: ClassFolder, monkeypatch: pytest.M
     monkeypatch.setattr(due, "read", lambda *which: reads.append("rules") or read_rules(*which))
     said = CliRunner().invoke(cli.app, ["grade", str(course.root), NAME, "--workers", "0", "--unsafe"])
     assert said.exit_code == 0, said.output
-    assert reads.count("rules") == 1
-    # Besides, checking the command's argument and finding the lecture each look for the class's own lectures.
-    assert reads.count(due.SETTINGS) == 3
+    assert reads.count("rules") == 2  # the second time by grading itself
+    # Checking each of the command's two arguments, finding the lecture, and looking for checks that were corrected but
+    # not built: each looks for the class's own lectures.
+    assert reads.count(due.SETTINGS) == 2 + 4
     monkeypatch.undo()
     stands = counts(course, "ada")
     assert stands.attempt == "attempt 1 of 2" and stands.off > 0
@@ -295,6 +367,99 @@ def test_the_best_attempt_counts_where_the_class_says_so(course: ClassFolder, mo
     # What a person put there stays.
     course.submission("ada", NAME).write_bytes(contents[2] + b"\n")
     assert graded(course).results["ada"].points == 0 and counts(course, "ada").attempt == ""
+
+
+def test_points_that_a_person_gave_to_an_attempt_count_when_attempts_are_compared(
+    course: ClassFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "grade_all", by_solution)
+    (course.root / due.SETTINGS).write_text('attempt = "best"\n' + RULES, encoding="utf-8")
+    first, second, third = LECTURE.exercises[:3]
+    right = {each.name: each.solution for each in (first, second, third)}
+    attempt(course, 1, {}, DUE - timedelta(days=4))
+    one = attempt(course, 2, {first.name: right[first.name]}, DUE - timedelta(days=3))
+    graded(course)
+    give = ["decide", str(course.root), NAME, "ada", third.name, "--points", f"{third.points + second.points}"]
+    said = CliRunner().invoke(cli.app, give)
+    assert said.exit_code == 0 and "another attempt may count now" in said.output
+    attempt(course, 3, {}, DUE - timedelta(days=2))
+    graded(course)  # of the two, the one with points for the first exercise
+    assert course.submission("ada", NAME).read_bytes() == one
+    assert counts(course, "ada").points == first.points + second.points + third.points
+    assert counts(course, "ada").state is State.GRADED
+    more = attempt(course, 4, {each.name: right[each.name] for each in (first, second)}, DUE - timedelta(days=1))
+    graded(course)  # as for any later work, what was given before counts until somebody decides again
+    assert course.submission("ada", NAME).read_bytes() == more
+    assert counts(course, "ada").state is State.NEEDS_REVIEW and "gave" in counts(course, "ada").notes[0]
+
+
+def test_an_earlier_attempt_that_is_graded_although_the_last_should_be_is_pointed_out(
+    course: ClassFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "grade_all", by_solution)
+    (course.root / due.SETTINGS).write_text('attempt = "best"\n' + RULES, encoding="utf-8")
+    attempt(course, 1, {LECTURE.exercises[0].name: LECTURE.exercises[0].solution}, DUE - timedelta(days=3))
+    attempt(course, 2, {}, DUE - timedelta(days=2))
+    assert not graded(course).remarks
+    (course.root / due.SETTINGS).write_text(RULES, encoding="utf-8")
+    [remark] = graded(course).remarks
+    assert remark.startswith("ada: attempt 1 of 2 is graded, not the last one, which is ")
+    assert Path(remark.split(" which is ")[1]).is_file()
+
+
+def test_an_attempt_that_a_review_could_make_the_best_counts_until_somebody_has_looked(
+    course: ClassFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def with_a_note(tasks: Iterator[Task], *options: object, **more: object) -> Iterator[tuple[Task, Graded]]:
+        for task, done in by_solution(tasks):
+            yield task, replace(done, notes=(f"{first.name}: look",)) if b"not_here" in task.submission else done
+
+    monkeypatch.setattr(engine, "grade_all", with_a_note)
+    (course.root / due.SETTINGS).write_text('attempt = "best"\n' + RULES, encoding="utf-8")
+    first, second = LECTURE.exercises[:2]
+    better = attempt(course, 1, {second.name: second.solution}, DUE - timedelta(days=4))
+    looked_at = attempt(course, 2, {first.name: "not_here", second.name: second.solution}, DUE - timedelta(days=3))
+    attempt(course, 3, {first.name: "not_here"}, DUE - timedelta(days=2))  # even with all of its points, not the best
+    graded(course)
+    assert course.submission("ada", NAME).read_bytes() == looked_at
+    assert counts(course, "ada").state is State.NEEDS_REVIEW
+    decide = ["decide", str(course.root), NAME, "ada"]
+    assert CliRunner().invoke(cli.app, [*decide, first.name, "--points", "0", "--reviewed"]).exit_code == 0
+    assert graded(course).results["ada"].points == second.points
+    assert course.submission("ada", NAME).read_bytes() == looked_at != better  # of equals, the later one
+
+
+def test_a_later_attempt_that_cannot_be_read_is_mentioned_everywhere(
+    course: ClassFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "grade_all", by_solution)
+    (course.root / due.SETTINGS).write_text('attempt = "best"\n' + RULES, encoding="utf-8")
+    first = LECTURE.exercises[0]
+    whole = attempt(course, 1, {first.name: first.solution}, DUE - timedelta(days=3))
+    attempt(course, 2, {}, DUE - timedelta(days=2), whole[: len(whole) // 2])
+
+    def said(command: str, *options: str) -> str:
+        ran = CliRunner().invoke(cli.app, [command, str(course), NAME, *options])
+        assert ran.exit_code == 0, ran.output
+        return " ".join(ran.output.split())
+
+    assert "• ada: attempt 2 could not be read (it is not JSON" in said("grade", "--workers", "0", "--unsafe")
+    assert counts(course, "ada").state is State.GRADED and counts(course, "ada").attempt == "attempt 1 of 2"
+    assert "• attempt 2 could not be read" in said("show", "--student", "ada")
+    said("feedback")
+    said("report")
+    page = course.feedback("ada", NAME).read_text()
+    assert "Attempt 2 could not be read (it is not JSON" in page and "). Hand it in again." in page
+    assert "<p>attempt 2 could not be read" in course.report(NAME).read_text()
+    # Something else that is no notebook; and once there's a later one that can be read, nobody has to do anything.
+    about = attempts.Attempt(
+        3, submission.digest(b"x"), False, "made", "", "notes.txt", (DUE - timedelta(hours=2)).timestamp()
+    )
+    attempts.add(course, NAME, "ada", about, b"x")
+    assert counts(course, "ada").unread == "attempt 3 has no notebook that can be graded (notes.txt)"
+    attempt(course, 4, {}, DUE + timedelta(hours=-1))
+    assert graded(course).results["ada"].unread == "" == counts(course, "ada").unread
+    assert counts(course, "ada").attempt == "attempt 1 of 4"
 
 
 def test_a_damaged_result_of_an_attempt_is_graded_again_and_said(
@@ -354,9 +519,12 @@ def test_collecting_leaves_the_choice_to_grading_and_says_what_has_no_time(cours
     course.roster.write_text("id,name\nada,Ada Lovelace\n", encoding="utf-8")
     with zipfile.ZipFile(tmp_path / "s.zip", "w") as archive:
         archive.writestr(f"lovelaceada_1_2_{NAME}.ipynb", "first")
-        archive.writestr(f"lovelaceada_1_3_{NAME}-1.ipynb", "second")
+        archive.writestr(f"lovelaceada_LATE_1_3_{NAME}-1.ipynb", "second")
     found = collect.collect(course, NAME, tmp_path / "s.zip", [NAME])
-    assert found.remarks == ["s.zip doesn't say when 2 attempts came in, so nothing is taken off for them"]
+    assert found.remarks == [
+        "s.zip doesn't say when 2 attempts came in, so nothing is taken off for them",
+        "Canvas calls 1 attempt LATE: ada (attempt 2)",
+    ]
     assert course.submission("ada", NAME).read_text() == "second"
     course.submission("ada", NAME).write_text("first")
     assert not collect.collect(course, NAME, tmp_path / "s.zip", [NAME]).new

@@ -154,8 +154,34 @@ def test_a_roster_whose_ids_are_missing_or_no_folders_is_refused(
     assert ran.exit_code == 1 and not (tmp_path / "exports").exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("id,extra_day\nada,3\n", "has a column 'extra_day'\n  → call it extra_days"),
+        ("id,e-mail\nada,a@b.c\n", "has a column 'e_mail'\n  → call it email"),
+        ("id,name\nada,Ada\nada,Ada King\n", "has two different lines for ada"),
+    ],
+)
+def test_a_roster_with_a_misspelled_column_or_two_lines_for_one_student_is_refused(
+    tmp_path: Path, text: str, says: str
+) -> None:
+    (tmp_path / "roster.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(roster.RosterError) as caught:
+        roster.read(tmp_path / "roster.csv")
+    assert says in str(caught.value)
+
+
+def test_columns_are_found_however_they_are_spaced(tmp_path: Path) -> None:
+    (tmp_path / "roster.csv").write_text(
+        "ID,Extra Days,First-Name,SIS User ID\nada,3,Ada,T\nada,3,Ada,T\n", encoding="utf-8"
+    )
+    [ada] = roster.read(tmp_path / "roster.csv")
+    assert (ada.extra_days, ada.first_name) == (3, "Ada")
+
+
 def test_the_class_is_the_roster_and_all_who_handed_in_or_were_graded(lecture: source.Lecture, tmp_path: Path) -> None:
-    (tmp_path / "submitted" / "bob").mkdir(parents=True)
+    (tmp_path / "submitted" / "bob" / lecture.name).mkdir(parents=True)
+    (tmp_path / "submitted" / "bob" / lecture.name / "notes.pdf").touch()
     (tmp_path / "submitted" / ".cache").mkdir()
     results.write(ClassFolder(tmp_path), Result("cy", lecture.name, State.GRADED, ""))
     assert list(roster.of(ClassFolder(tmp_path), lecture.name)) == ["bob", "cy"]

@@ -118,6 +118,25 @@ def test_a_class_in_any_layout_is_graded_where_nbgrader_looks_for_it(
     assert not (tmp_path / "book.db").exists()
 
 
+def test_who_left_the_roster_counts_only_in_lectures_with_work_of_theirs(course: ClassFolder) -> None:
+    for student, name in (("ada", NAME), ("dan", NAME), ("dan", "01_tensors"), ("eve", "01_tensors")):
+        hand_in(course.submission(student, name))
+    hand_in(course.assignment("cy", "01_tensors") / "notes.pdf")
+    assert set(roster.of(course, NAME)) >= {"ada", "dan"}  # without a roster, others who handed in something, too
+    course.roster.write_text("id\nada\nabsent\n", encoding="utf-8")
+    assert set(roster.of(course, NAME)) == {"absent", "ada", "dan"}
+    assert set(roster.of(course, "01_tensors")) == {"absent", "ada", "cy", "dan", "eve"}
+    summary = grade_class(course)
+    assert set(summary.results) == {"absent", "ada", "dan"}
+    assert summary.remarks == (f"dan is not on the roster, but has work in {NAME}, so it counts",)
+    # A result counts, too, until somebody deletes it; the remark says how.
+    course.submission("dan", NAME).unlink()
+    [_, gone] = grade_class(course).remarks
+    assert f"put the file back, or delete {course.result('dan', NAME)} if it isn't to count" in gone
+    course.result("dan", NAME).unlink()
+    assert set(grade_class(course).results) == {"absent", "ada"}
+
+
 def test_paths_are_those_of_nbgraders_course_directory(course: ClassFolder) -> None:
     theirs = of_nbgrader(course.root)
     settings = course.settings
@@ -312,7 +331,7 @@ def situated(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[C
 def test_every_command_gives_a_student_the_same_state(situated: tuple[ClassFolder, State, bool]) -> None:
     course, state, handed_in = situated
     for name in ("feedback", "report", "export"):
-        assert f"1 students: 1 {state} " in f"{command(name, course)} ", name
+        assert f"1 student: 1 {state} " in f"{command(name, course)} ", name
     exported = json.loads((course.exports / f"{NAME}.json").read_text())
     assert [student["state"] for student in exported["students"]] == [state]
     assert f"1 student: 1 {state}." in report.page(LECTURE, results.table(course, NAME, ["ada"]))
@@ -321,7 +340,7 @@ def test_every_command_gives_a_student_the_same_state(situated: tuple[ClassFolde
     assert ("would grade ada" in dry_run) is (state is State.QUEUED or changed(course))
     assert ("1 not submitted" in dry_run) is (not handed_in)
     there = handed_in or bool(course.instead("ada", NAME))
-    assert f"{int(there)} submissions: {int(there)} of them need attention" in verified
+    assert f"{int(there)} submission{'' if there else 's'}: {int(there)} to look at" in verified
     assert grade.plan(course, NAME).absent == ([] if handed_in else ["ada"])
 
 
@@ -352,7 +371,9 @@ def test_every_command_names_what_was_handed_in_instead_of_the_notebook(tmp_path
     students = json.loads((course.exports / f"{NAME}.json").read_text(encoding="utf-8"))["students"]
     assert [student["notes"] for student in students] == [[said], []]
     verified = command("verify", course)
-    assert f"there is no such notebook; the folder has {name} → " in verified and "1 submissions: 1 of them" in verified
+    assert (
+        f"there is no such notebook; the folder has {name} → " in verified and "1 submission: 1 to look at" in verified
+    )
 
 
 def test_of_many_files_handed_in_instead_five_are_named_everywhere(tmp_path: Path) -> None:
@@ -394,7 +415,7 @@ def test_grading_says_of_a_student_what_the_other_commands_say_afterwards(
         assert result.state is (State.FAILED_HERE if unreadable else State.NEEDS_REVIEW)
     assert (result.points is None) is (result.state in (State.NOT_SUBMITTED, State.FAILED_HERE))
     for name in ("feedback", "report", "export"):
-        assert f"1 students: 1 {result.state} " in f"{command(name, course)} ", name
+        assert f"1 student: 1 {result.state} " in f"{command(name, course)} ", name
 
 
 @pytest.mark.parametrize("name", ["verify", "grade", "feedback", "report", "export"])
@@ -403,8 +424,8 @@ def test_a_dangling_link_that_no_roster_lists_is_a_student_for_every_command(tmp
     (tmp_path / "submitted" / "ada").symlink_to("nowhere")
     (tmp_path / "submitted" / "notes.txt").write_text("no student")
     said = command(name, ClassFolder(tmp_path), *(["--dry-run"] if name == "grade" else []))
-    wanted = {"verify": "1 submissions: 1 of them need attention", "grade": "would grade ada 1 to grade"}
-    assert wanted.get(name, "1 students: 1 queued") in said
+    wanted = {"verify": "1 submission: 1 to look at", "grade": "would grade ada 1 to grade"}
+    assert wanted.get(name, "1 student: 1 queued") in said
 
 
 def test_results_of_a_class_whose_submissions_are_gone_are_still_shown(tmp_path: Path) -> None:
@@ -412,7 +433,7 @@ def test_results_of_a_class_whose_submissions_are_gone_are_still_shown(tmp_path:
     a_graded_notebook(course)
     (tmp_path / "submitted").rename(tmp_path / "archive")
     for name in ("feedback", "report", "export"):
-        assert "1 students: 1 needs review" in command(name, course), name
+        assert "1 student: 1 needs review" in command(name, course), name
 
 
 def test_of_a_notebook_with_a_thousand_odd_cells_the_first_findings_are_listed(tmp_path: Path) -> None:
@@ -425,7 +446,7 @@ def test_of_a_notebook_with_a_thousand_odd_cells_the_first_findings_are_listed(t
         said.count("→") == NOTES_LIMIT + 1
         and "no answer at all" in said
         and "more problems" in said
-        and "1 of them need attention" in said
+        and ": 1 to look at" in said
     )
 
 

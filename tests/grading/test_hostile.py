@@ -315,7 +315,7 @@ def test_a_cell_that_ends_its_second_process_keeps_its_points_and_takes_nobody_e
     box = Unlucky(boxes.box, {(1, REFERENCE["copy_cost"]), (2, REFERENCE["tensor_bytes"])})
     marks, notes = judge.grade(PROBLEMS, SOLVED, cast(Sandbox, box))
     assert {mark.exercise: mark.points for mark in marks} == {**WORTH, "copy_cost": 0}
-    assert notes == ["copy_cost: the process ended", "tensor_bytes: the process ended"]
+    assert notes == ["copy_cost: the process ended", "the cell tensor_bytes was left out: the process ended"]
 
 
 def test_a_sandbox_that_fails_in_our_own_cells_is_no_zero(boxes: Boxes) -> None:

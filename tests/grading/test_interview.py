@@ -18,7 +18,7 @@ from autograder import project
 from autograder.cli import app
 from autograder.grading import source, submission
 from autograder.grading.marks import Mark, Result, State
-from autograder.records import alike, interview, results, syntax
+from autograder.records import alike, decisions, interview, results, syntax
 from autograder.records.folder import ClassFolder
 from autograder.records.syntax import parsed
 
@@ -96,6 +96,16 @@ def test_without_a_mistake_it_asks_what_is_not_met_or_what_is(tmp_path: Path) ->
     ada, bob = asked(tmp_path, "ada")[0].text, asked(tmp_path, "bob")[0].text
     assert f"Your {FIRST.name} doesn't do this yet" in ada and any(text in ada for text in texts)
     assert f"Your {FIRST.name} does this" in bob and any(text in bob for text in texts)
+
+
+def test_where_a_person_gave_the_points_it_does_not_ask_what_the_tests_missed(tmp_path: Path) -> None:
+    hand_in(tmp_path, "ada", 0.5, "3e5", MISTAKE, **{FIRST.name: FIRST.solution})
+    folder = ClassFolder(tmp_path)
+    decisions.decide(folder, LECTURE.name, "ada", FIRST.name, points=FIRST.points)
+    result = decisions.apply(folder, results.standing(folder, LECTURE.name, "ada"))
+    read = submission.parse(folder.read("ada", LECTURE.name), LECTURE.problems)
+    question = interview.questions(LECTURE, result, read, random.Random(0))[0].text
+    assert question.startswith(f"How does your {FIRST.name} work?") and MISTAKE not in question
 
 
 @pytest.mark.parametrize("answer", ["", "def f(:", "%timeit 1", "x = 1", "\ud800", "pass\n" * 3, "-" * 5000 + "1"])

@@ -19,7 +19,7 @@ from autograder import project
 from autograder.authoring import checks
 from autograder.grading import judge, program, sandbox, source
 from autograder.grading.conversation import Conversation
-from autograder.grading.exercises import Exercise, ProblemSet
+from autograder.grading.exercises import Cell, Exercise, ProblemSet
 from autograder.inside.limits import Limits
 from autograder.inside.messages import Call, Seen
 from course_utils.testing import freeze, wire
@@ -396,8 +396,20 @@ def test_a_function_that_gives_a_constant_is_never_paid(path: Path, box: sandbox
         ("get_batch", "get_batch = napkin.collectives.sent", "napkin.collectives.sent"),
         ("get_batch", "from course_utils import checkpoint, data, facts, plots\ndef get_batch(*rest): ...", None),
         ("write_tokens", "import ctypes\ndef write_tokens(path, tokens, vocab_size): ...", "ctypes"),
+        ("get_batch", "with torch._C._DisableTorchDispatch():\n    pass\ndef get_batch(*rest): ...", "torch._C"),
         ("write_tokens", "def write_tokens(path, tokens, vocab_size):\n    data.get_batch(tokens)", None),
         ("get_batch", "def get_batch(tokens, *rest):\n    return mine(tokens.data, rest)", None),
+        ("get_batch", "lib = data\nget_batch = lib.get_batch", "data"),
+        ("get_batch", "get_batch = getattr(data, 'get_batch')", "getattr(data, 'get_batch'), data"),
+        ("get_batch", "run = exec\nrun('def get_batch(*rest): ...')", "exec"),
+        ("get_batch", "from multiprocessing.pool import ThreadPool\ndef get_batch(*rest): ...", "ThreadPool"),
+        ("get_batch", "get_batch = data .get_batch", "data .get_batch"),
+        ("get_batch", "import os, course_utils.data as d\nget_batch = d.get_batch", "course_utils.data as d"),
+        ("get_batch", "from course_utils import \\\n  data as d\nget_batch = d.get_batch", "course_utils.data as d"),
+        ("get_batch", "def get_batch(data, *rest):\n    return mine(data)", None),
+        ("get_batch", "def get_batch(tokens, *rest):\n    data = tokens[:2]\n    return mine(data)", None),
+        ("get_batch", "def get_batch(tokens, *rest):\n    for data in tokens:\n        pass\n    return data", None),
+        ("get_batch", "def get_batch(tokens, *rest):\n    with mine() as data:\n        return data", None),
     ],
 )
 def test_what_no_answer_needs_is_noted_for_a_person(
@@ -409,9 +421,162 @@ def test_what_no_answer_needs_is_noted_for_a_person(
     assert found == ([f"{name}: its code uses {noted}, which no answer needs; read it"] if noted else [])
 
 
+@pytest.mark.parametrize(
+    ("lecture", "name", "code", "noted"),
+    [
+        ("05_flops_and_mfu", "model_flops", "model_flops = lambda *both: count_flops(*both)", "count_flops"),
+        ("03_strides_and_views", "shares_storage", "def shares_storage(a, b): return memory.same_storage(a, b)",
+         "memory.same_storage"),
+        ("05_flops_and_mfu", "model_flops", "count_flops = f\nmodel_flops = lambda *both: count_flops(*both)", None),
+    ],
+)  # fmt: skip
+def test_functions_of_the_library_that_the_reference_does_without_are_noted(
+    lecture: str, name: str, code: str, noted: str | None
+) -> None:
+    problems = checks.problems(source.read(project.source_path(lecture)))
+    found = judge._suspicious(program.Program(problems, problems.answered({name: code})))
+    assert found == ([f"{name}: its code uses {noted}, which no answer needs; read it"] if noted else [])
+
+
+def test_no_reference_is_noted() -> None:
+    for path in LECTURES:
+        problems = checks.problems(source.read(path))
+        right = {exercise.name: exercise.solution for exercise in problems.exercises}
+        assert judge._suspicious(program.Program(problems, problems.answered(right))) == []
+
+
 @pytest.mark.parametrize("line", ["from course_utils import ", "course_utils." + "a" * 60 + " ", "data." * 12])
 def test_looking_for_what_no_answer_needs_takes_time_in_proportion_to_the_text(line: str) -> None:
     problems = checks.problems(source.read(project.source_path("09_training_loop")))
     began = time.process_time()
     judge._suspicious(program.Program(problems, problems.answered({"get_batch": line * 20_000})))
     assert time.process_time() - began < 10  # twice the square of the text would take hours
+
+
+IN_A_THREAD = {
+    ("02_dtypes", "to_bfloat16_bits"): """
+def to_bfloat16_bits(x):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: x.to(torch.bfloat16).view(torch.int16).int() & 0xFFFF).result()
+""",
+    ("06_gradients_and_6n", "gradients_by_hand"): """
+def by_autograd(x, w1, w2):
+    w1, w2 = w1.clone().requires_grad_(), w2.clone().requires_grad_()
+    return torch.autograd.grad((x @ w1 @ w2).square().mean(), [w1, w2])
+
+def gradients_by_hand(x, w1, w2):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(by_autograd, x, w1, w2).result()
+""",
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "noted"),
+    [
+        ("SGD = torch.optim.SGD", "torch.optim.SGD"),
+        ("from torch import optim\nSGD = optim.sgd.SGD", "optim.sgd.SGD"),
+        ("from torch.optim import SGD as Base\nclass SGD(Base): ...", "from torch.optim import SGD"),
+        ("SGD = getattr(torch.optim, 'SGD')", "getattr(torch.optim, 'SGD')"),
+        ("import torch.optim as o\nSGD = o.SGD", ".SGD"),
+        ("class SGD(torch.optim.Adam): ...", ".Adam"),
+        ("from torch.optim import RMSprop\nclass SGD(RMSprop): ...", "import RMSprop"),
+        ("def step(self):\n    torch._fused_sgd_(self.params)", "torch._fused_sgd_"),
+        ("step = torch.jit.script(torch.ops.aten.add_)", "torch.jit, torch.ops"),
+        ("class SGD(torch.optim.Optimizer): ...", None),
+        ("class SGD(torch.optim.Optimizer):\n    def step(self):\n        self.SGD = 1", None),
+    ],
+)
+def test_what_pytorch_has_under_an_exercises_name_is_noted(code: str, noted: str | None) -> None:
+    problems = checks.problems(source.read(project.source_path("08_optimizers")))
+    found = judge._suspicious(program.Program(problems, problems.answered({"SGD": code})))
+    assert found == ([f"SGD: its code uses {noted}, which no answer needs; read it"] if noted else [])
+
+
+@pytest.mark.parametrize(("lecture", "exercise"), IN_A_THREAD)
+def test_what_a_probe_watches_for_cannot_happen_in_another_thread(
+    lecture: str, exercise: str, box: sandbox.Sandbox
+) -> None:
+    problems = checks.problems(source.read(project.source_path(lecture)))
+    code = "import torch\nfrom concurrent.futures import ThreadPoolExecutor\n" + IN_A_THREAD[lecture, exercise]
+    marks, notes = judge.grade(problems, problems.answered({exercise: code}), box)
+    [mark] = [mark for mark in marks if mark.exercise == exercise]
+    assert mark.points == 0 and "can't start a thread or a process" in mark.message
+    words = "ThreadPoolExecutor, concurrent"
+    assert f"{exercise}: its code uses {words}, which no answer needs; read it" in notes
+
+
+# Helpers that are there before a probe begins to watch, and the answer that they work for.
+BESIDE = {
+    "a thread": """
+import queue
+work, done = queue.Queue(), queue.Queue()
+def serve():
+    while True:
+        done.put(bits(work.get()))
+getattr(__import__("thread" "ing"), "Thread")(target=serve, daemon=True).start()
+def to_bfloat16_bits(x):
+    work.put(x)
+    return done.get()
+""",
+    "a process": """
+import multiprocessing
+here, there = multiprocessing.Pipe()
+def serve():
+    while True:
+        there.send(bits(torch.from_numpy(there.recv())).numpy())
+multiprocessing.get_context("fork").Process(target=serve, daemon=True).start()
+def to_bfloat16_bits(x):
+    here.send(x.numpy())
+    return torch.from_numpy(here.recv())
+""",
+}
+BITS = "import torch\ndef bits(x):\n    return x.to(torch.bfloat16).view(torch.int16).int() & 0xFFFF\n"
+
+
+@pytest.mark.parametrize("how", BESIDE)
+def test_a_thread_or_process_that_was_there_before_a_probe_is_noted(how: str, box: sandbox.Sandbox) -> None:
+    problems = checks.problems(source.read(project.source_path("02_dtypes")))
+    _, notes = judge.grade(problems, problems.answered({"to_bfloat16_bits": BITS + BESIDE[how]}), box)
+    note = "to_bfloat16_bits left a thread or a process running, which can do an answer's work unseen"
+    assert any(note in each for each in notes), notes
+
+
+def test_a_process_that_an_answer_starts_is_refused_where_a_probe_watches(box: sandbox.Sandbox) -> None:
+    problems = checks.problems(source.read(project.source_path("02_dtypes")))
+    code = """
+import multiprocessing
+def to_bfloat16_bits(x):
+    here, there = multiprocessing.Pipe()
+    child = multiprocessing.get_context("fork").Process(target=lambda: there.send(bits(x).numpy()))
+    child.start()
+    return torch.from_numpy(here.recv())
+"""
+    marks, _ = judge.grade(problems, problems.answered({"to_bfloat16_bits": BITS + code}), box)
+    [mark] = [mark for mark in marks if mark.exercise == "to_bfloat16_bits"]
+    assert mark.points == 0 and "can't start a thread or a process" in mark.message
+
+
+def test_threads_of_the_lectures_own_cells_are_not_noted() -> None:
+    problems = checks.problems(source.read(project.source_path("12_scale")))
+    first, *others = problems.answered({each.name: each.solution for each in problems.exercises})
+    looks = Cell("names = globals()")  # a cell that may use any name: then all of the lecture's cells run
+    with sandbox.Sandbox(Limits()) as box:
+        marks, notes = judge.grade(problems, [first, looks, *others], box)
+    assert not notes and all(mark.points == mark.worth for mark in marks)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from course_utils.napkin import serving",
+        "import course_utils.flops as f",
+        "from course_utils.flops import mfu as done",
+        "from course_utils import flops as f",
+    ],
+)
+def test_what_no_answer_needs_is_noted_in_a_helper_cell_too(code: str, box: sandbox.Sandbox) -> None:
+    problems = checks.problems(source.read(project.source_path("05_flops_and_mfu")))
+    first, *others = problems.answered({})
+    _, notes = judge.grade(problems, [first, Cell(code), *others], box)
+    assert [note for note in notes if "which no answer needs" in note], notes

@@ -142,7 +142,11 @@ def run(course: Path, *arguments: str, code: int = 0) -> str:
 
 def test_the_command_says_who_is_left_out(course: Path) -> None:
     said = run(course)
-    assert "Canvas and Moodle: 3 students; left out: 1 failed here, 1 not on the roster, 1 needs review" in said
+    left_out = "1 failed here (alan), 1 not on the roster (gone), 1 needs review (grace)"
+    assert f"Canvas and Moodle: 3 students; left out: {left_out}" in said
+    for number in range(7):
+        results.write(ClassFolder(course), Result(f"s{number}", LECTURE.name, State.FAILED_HERE, ""))
+    assert "8 failed here (alan, s0, s1, s2, s3 and 3 more)" in run(course)
     assert "Canvas and Moodle" not in run(course, "--format", "csv")
 
 
@@ -189,8 +193,116 @@ def test_a_dry_run_names_what_would_go_wrong_in_canvas(course: Path, tmp_path: P
     file.write_text(there.download(), encoding="utf-8")
     assert "2 assignments are called '01_tensors'" in run(course, "--against", str(file), code=1)
     assert "assignments are called" not in run(course, "--against", str(file), "--title", "x (4713)", code=1)
-    (course / "roster.csv").write_text(ROSTER.replace("ada,Ada,Lovelace,17", "ada,Ada,Lovelace,19"), encoding="utf-8")
+    (course / "roster.csv").write_text(ROSTER.replace("ada,Ada,Lovelace,17", "ada,Emmy,Noether,19"), encoding="utf-8")
     assert "emmy and ada are the same person" in run(course, "--against", str(file), code=1)
+
+
+HEAD = "id,name,lms_user_id,login,email,id_number,also\n"
+# The student, as the roster has her; then her line in the gradebook, which has this number, and perhaps another line.
+JANE, HILL = Person("1021", "Doe, Jane", "jdoe"), Person("9921", "Hill, Eve", "ehill")
+
+
+def compared(course: Path, student: str, *people: Person, code: int) -> str:
+    (course / "roster.csv").write_text(f"{HEAD}{student}\n", encoding="utf-8")
+    results.write(ClassFolder(course), Result("eve", LECTURE.name, State.GRADED, "", (Mark("x", 7.25, WORTH),)))
+    there = Canvas([*people], {"4711": "01_tensors"}, {"01_tensors": f"{WORTH:g}"})
+    (course / "gradebook.csv").write_text(there.download(), encoding="utf-8")
+    return run(course, "--against", str(course / "gradebook.csv"), code=code)
+
+
+@pytest.mark.parametrize(
+    ("student", "people", "says", "corrected"),
+    [
+        (
+            "eve,Eve Hill,1021,,,,", [JANE, HILL],
+            "eve (Eve Hill) has the lms_user_id 1021 in the roster, but in this gradebook 1021 is Doe, Jane, who would "
+            "get the points: write 9921, which is Hill, Eve, into the column lms_user_id; or, if they are the same "
+            "person, add Jane Doe to the column also",
+            "eve,Eve Hill,9921,,,,",
+        ),
+        (
+            "eve,Eve Hill,1021,ehill,e@x.org,,", [JANE], "1021 is Doe, Jane, who would get the points: write the right "
+            "one into the column lms_user_id", "eve,Eve Hill,1021,ehill,e@x.org,,Jane Doe",
+        ),
+        (  # a namesake, and a line that has more of the name
+            "eve,Eve Hill,1021,,,,", [Person("1021", "Hill, Bob", "bhill"), HILL],
+            "1021 is Hill, Bob, who would get the points: write 9921, which is Hill, Eve,", "eve,Eve Hill,9921,,,,",
+        ),
+        (
+            "eve,Eve Hill,,jdoe,,,", [JANE, HILL],
+            "has the login jdoe in the roster, but in this gradebook jdoe is Doe, Jane, who would get the points: "
+            "write ehill, which is Hill, Eve, into the column login", "eve,Eve Hill,,ehill,,,",
+        ),
+        (
+            "eve,Eve Hill,,,,,", [Person("1021", "Doe, Jane", "eve"), HILL],
+            "has the id eve in the roster, but in this gradebook eve is Doe, Jane, who would get the points: write "
+            "ehill, which is Hill, Eve, into the column login", "eve,Eve Hill,,ehill,,,",
+        ),
+        (
+            "eve,,1021,ehill,,,", [JANE, HILL],
+            "eve has the lms_user_id 1021 in the roster, but in this gradebook 1021 is Doe, Jane, who would get the "
+            "points: write 9921, which is Hill, Eve, into the column lms_user_id",
+            "eve,,9921,ehill,,,",
+        ),
+    ],
+)  # fmt: skip
+def test_points_for_somebody_else_in_canvas_are_announced_with_what_to_correct(
+    course: Path, student: str, people: list[Person], says: str, corrected: str
+) -> None:
+    said = compared(course, student, *people, code=1)
+    assert says in said and "eve: " not in said and "would change 0 grades and keep 0" in said, said
+    assert "eve: no grade → 7.25" in compared(course, corrected, *people, code=0)
+
+
+@pytest.mark.parametrize(
+    ("student", "line"),
+    [
+        ("eve,Eve Hill,1021,,,,", Person("1021", "Hill, Eve Maria", "x1")),
+        ("eve,Maria Eve Hill,1021,,,,", Person("1021", "Hill, Evie", "x1")),
+        ("eve,HILL EVE,1021,,,,", Person("1021", "Hill-Doe, Évelyn", "x1")),
+        ("eve,Søren Müller,1021,,,,", Person("1021", "Mueller, Sam", "x1")),
+        ("eve,Łukasz Ørsted,1021,,,,", Person("1021", "Orsted, Luke", "x1")),
+        ("eve,李 明,1021,,,,", Person("1021", "明, 李", "x1")),
+        ("eve,Eve Hill,1021,jdoe,,,", JANE),
+        ("eve,Eve Hill,1021,JDoe@x.org,,,", JANE),
+        ("eve,Eve Hill,1021,,jdoe@x.org,,", JANE),
+        ("eve,Eve Hill,1021,,,0815,", Person("1021", "Doe, Jane", "x1", id_number="0815")),
+        ("eve,Eve Hill,1021,,,,jdoe", JANE),
+        ("eve,,1021,,,,", JANE),  # the roster has nothing to compare
+    ],
+)
+def test_what_is_only_written_differently_is_the_same_person(course: Path, student: str, line: Person) -> None:
+    other = Person("1022", "Hill, Bob", "bhill")
+    assert "eve: no grade → 7.25" in compared(course, student, line, other, code=0)
+
+
+def test_an_initial_in_common_makes_nobody_the_same_person(course: Path) -> None:
+    assert "is Doe, Jane M." in compared(course, "eve,Eve M Hill,1021,,,,", Person("1021", "Doe, Jane M."), code=1)
+
+
+@pytest.mark.parametrize("last", ["Last name", "Surname"])
+def test_points_for_somebody_else_in_moodle_are_announced_with_what_to_correct(course: Path, last: str) -> None:
+    file = course / "grades.csv"
+    file.write_text(
+        f"First name,{last},Username,ID number,Email address,Assignment: 01_tensors (Real)\n"
+        "Jane,Doe,jdoe,1,jane@x.org,-\nEve Maria,Hill,ehill,2,eve@x.org,-\n",
+        encoding="utf-8",
+    )
+    results.write(ClassFolder(course), Result("eve", LECTURE.name, State.GRADED, "", (Mark("x", 7.25, WORTH),)))
+    for student, code, says in (
+        (
+            "eve,Eve Hill,,jdoe,e@x.org,3,", 1,
+            "• eve (Eve Hill) has the login jdoe in the roster, but in this gradebook jdoe is Jane Doe, who would get "
+            "the points: write ehill, which is Eve Maria Hill, into the column login; or, if they are the same person, "
+            "add Jane Doe to the column also",
+        ),
+        ("eve,,,jdoe,eve@x.org,,", 1, "eve has the login jdoe in the roster, but in this gradebook jdoe is Jane Doe"),
+        ("eve,Eve Hill,,ehill,e@x.org,3,", 0, "eve: no grade → 7.25"),
+        ("eve,Eve Hill,,jdoe,jane@x.org,3,", 0, "eve: no grade → 7.25"),
+        ("eve,,,jdoe,,,", 0, "eve: no grade → 7.25"),
+    ):  # fmt: skip
+        (course / "roster.csv").write_text(f"{HEAD}{student}\n", encoding="utf-8")
+        assert says in run(course, "--against", str(file), code=code)
 
 
 def test_a_dry_run_says_what_moodle_would_do(course: Path, tmp_path: Path) -> None:

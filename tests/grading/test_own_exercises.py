@@ -187,11 +187,61 @@ def test_names_that_the_course_has_are_refused(place: Path) -> None:
         _ = ClassFolder(place / "my-class").lectures
 
 
-def test_without_its_class_a_lecture_is_unknown_and_without_checks_it_says_what_to_do(place: Path) -> None:
-    assert "there is no lecture '20_ours'" in " ".join(run("check", NAME, code=2).split())
+def test_without_its_class_a_lecture_is_unknown_and_without_checks_it_says_what_to_do(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place / "my-class")
+    said = " ".join(run("check", NAME, code=2).split())
+    assert "there is no lecture '20_ours'" in said and "for one of a class's own lectures, add --class FOLDER" in said
+    assert "add --class FOLDER" in " ".join(run("release", "--lecture", NAME, code=2).split())
     said = run("report", str(place / "my-class"), NAME, code=1)
     assert "course notebooks" in said and "--class FOLDER" in said
     assert place / "our-exercises" in ClassFolder(place / "my-class").places()  # no sandbox may see it
+
+
+def test_an_exercise_is_looked_for_and_missed_in_the_classs_own_folder(place: Path) -> None:
+    options = ("--class", str(place / "my-class"))
+    said = run("check", NAME, "clmp", *options, code=1)
+    assert f"no exercise 'clmp' in {NAME}\n  → it has clamp" in said
+    assert "leave out --class" in run("check", OTHER.name, *options, code=1)
+    file = place / "our-exercises" / "exercises" / NAME / "clamp.py"
+    file.unlink()
+    for command in ("notebooks", "check"):
+        assert f"course: {file}: this exercise has no file" in run(command, *options, code=1)
+
+
+def test_a_class_that_is_not_there_or_has_no_settings_is_told_apart(place: Path) -> None:
+    for command in ("check", "notebooks"):
+        assert f"{place / 'my-clas'} is missing" in run(command, "--class", str(place / "my-clas"), code=1)
+    assert "my-clas is missing" in run("check", NAME, "--class", str(place / "my-clas"), code=1)
+    (place / "my-class" / "class.toml").rename(place / "my-class" / "roster.csv")
+    said = run("notebooks", "--class", str(place / "my-class"), code=1)
+    assert f"{place / 'my-class' / 'class.toml'} is missing\n  → write it" in said
+
+
+def test_the_skeleton_under_another_number_is_refused(place: Path) -> None:
+    own, options = place / "our-exercises", ("--class", str(place / "my-class"))
+    (own / f"{NAME}.py").rename(own / "23_ours.py")
+    (own / "exercises" / NAME).rename(own / "exercises" / "23_ours")
+    for command in ("notebooks", "check"):
+        said = run(command, *options, code=1)
+        assert "'20' does not fit the name 23_ours.py\n  → write 23 in the title and 23.1" in said
+    text = LECTURE.replace("# 20 ·", "# 23 ·")
+    (own / "23_ours.py").write_text(text, encoding="utf-8")
+    assert "'Exercise 20.1' does not fit" in run("notebooks", *options, code=1)
+    (own / "23_ours.py").write_text(text.replace("Exercise 20.1", "Exercise 23.1"), encoding="utf-8")
+    run("notebooks", *options)
+
+
+def test_preparing_a_class_again_names_the_exercises_whose_inputs_are_drawn_again(place: Path) -> None:
+    course, file = place / "my-class", place / "our-exercises" / "exercises" / NAME / "clamp.py"
+    run("notebooks", "--class", str(course))
+    said = run("init", str(course))
+    assert "Hidden inputs drawn" not in said and "roster.csv and class.toml" in said
+    assert "Hidden inputs drawn: none" in run("init", str(course))
+    file.write_text(FILE.replace("points=1", "points=2", 1), encoding="utf-8")
+    run("notebooks", "--class", str(course))
+    assert f"Hidden inputs drawn: {NAME} clamp\n" in run("init", str(course))
 
 
 def test_a_class_without_exercises_of_its_own_is_released_and_told(place: Path) -> None:
@@ -207,5 +257,7 @@ def test_a_class_without_exercises_of_its_own_is_released_and_told(place: Path) 
 def test_a_release_does_not_leave_out_lectures_because_of_a_mistyped_setting(place: Path, setting: str) -> None:
     (place / "my-class" / "class.toml").write_text(setting)
     assert "class.toml" in run("release", "--class", str(place / "my-class"), "--no-notebooks", code=1)
+    assert "class.toml" in run("init", str(place / "my-class"), code=1)
+    assert not (place / "my-class" / "source").exists()
     assert "is missing" in run("release", "--class", str(place / "my-clas"), "--no-notebooks", code=1)
     assert not (place / "build").exists()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import time
+
 import pytest
 from hand_made import check_of
 
@@ -80,7 +83,8 @@ def test_one_that_brings_the_module_back_is_run(setup: str, theirs: str) -> None
     "asks",
     ["os.path.isfile('a')", "os.path.isdir('a')", "Path('a').is_file()", "next(os.walk('a'), 0)",
      "any(Path().iterdir())", "os.access('a', 4)", "shutil.which('a')", "which('a')", "os.system('a') == 0",
-     "os.popen('a').read()", "subprocess.Popen('a')", "os.path.exists('a')", "os.environ.get('A')", "glob('*')"],
+     "os.popen('a').read()", "subprocess.Popen('a')", "os.path.exists('a')", "os.environ.get('A')", "glob('*')",
+     "torch.cuda.is_available()", "os.cpu_count() > 2", "torch.get_num_threads() > 2", "sys.platform == 'win32'"],
 )  # fmt: skip
 def test_a_person_looks_at_a_wrong_answer_that_asks_the_machine_for_something(asks: str) -> None:
     def reasons(lecture: str, answer: str) -> list[str]:
@@ -90,7 +94,8 @@ def test_a_person_looks_at_a_wrong_answer_that_asks_the_machine_for_something(as
     answer = f"def f(x):\n    return 1 if {asks} else 2"
     [why] = reasons("pass", answer)
     assert "may depend on something that is missing here" in why
-    assert reasons(f"print({asks})", answer) == []  # the lecture asks for such things, too
+    processors = re.search("is_available|cpu_count|get_num_threads", asks)  # what they're used for is another matter
+    assert bool(reasons(f"print({asks})", answer)) == bool(processors)  # the lecture asks for such things, too
     assert reasons("pass", "def f(x):\n    return 2  # which system does random access, or a walk?") == []
 
 
@@ -101,14 +106,43 @@ def test_a_person_looks_at_a_wrong_answer_that_asks_the_machine_for_something(as
      "import socket\nsocket.create_connection(('192.0.2.1', 80), 1)",
      "import socket\nsocket.getaddrinfo('example.com', 80)",
      "import pwd\npwd.getpwuid(1234)", "import pwd\npwd.getpwnam('ada')",
+     "import pathlib\npathlib.Path('/proc').group()", "import psutil\npsutil.Process(1)",
+     "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (2**19, 2**20))",
+     "import urllib3\nurllib3.PoolManager().request('GET', 'https://example.com')",
+     "import sqlite3\nsqlite3.connect('/home/ada/points.db')",
      "open('data.csv')", "import a_package_that_is_not_here",
      "import torch\ntorch.zeros(1, device='cuda')",
-     "import torch\ntorch.zeros(2**50)"],
+     "import torch\ntorch.zeros(2**50)", "import torch\ntorch.ones(1).pin_memory()",
+     "import torch\ntorch.accelerator.synchronize()"],
 )  # fmt: skip
 def test_errors_about_what_a_sandbox_lacks_are_for_a_person_to_look_at(asks: str, box: Sandbox) -> None:
     with box.conversation() as talk:
         ran = talk.ask(Run(asks))
     assert isinstance(ran, Ran) and NOT_HERE.match(ran.error), ran
+
+
+def test_a_name_that_is_not_defined_is_not_taken_for_an_operating_system() -> None:
+    assert not NOT_HERE.match("NameError: `sliding_windows` is not defined: run the cell that defines it first")
+
+
+@pytest.mark.sandboxed
+@pytest.mark.parametrize(
+    "stops",
+    ["import torch\ntorch.ones(1, device='mps')", "import pathlib\npathlib.WindowsPath('a')",
+     "print(__file_of_an_editor__)"],
+)  # fmt: skip
+def test_a_helpers_cell_that_stops_only_here_is_for_a_person_to_look_at(stops: str, box: Sandbox) -> None:
+    cells = [Cell("import os"), Cell(f"{stops}\nONE = 1"), Cell("def f(x):\n    return x * ONE", "f")]
+    [mark], notes = judge.grade(problems_of("import os"), [*cells, Cell('check("f")', "test_f")], box)
+    assert mark.points == 0 and any("stopped here with" in note for note in notes), notes
+
+
+@pytest.mark.sandboxed
+def test_an_error_is_for_a_person_to_look_at_if_one_of_its_base_classes_is(box: Sandbox) -> None:
+    answer = "class Unreachable(ConnectionError):\n    pass\n\ndef f(x):\n    raise Unreachable('example.com')"
+    cells = [Cell("import os"), Cell(answer, "f"), Cell('check("f")', "test_f")]
+    _, [note] = judge.grade(problems_of("import os"), cells, box)
+    assert "here it ended with Unreachable: example.com" in note
 
 
 @pytest.mark.sandboxed
@@ -117,3 +151,28 @@ def test_a_result_that_cannot_be_sent_is_for_a_person_to_look_at(box: Sandbox) -
     [mark], notes = judge.grade(problems_of("import os"), cells, box)
     assert mark.points == 0
     assert notes == ["f: what it returned cannot be sent to the grader: a whole number with too many digits"]
+
+
+@pytest.mark.sandboxed
+@pytest.mark.parametrize(("answer", "earned"), [("return 1", 0.0), ("return x", 1.0)])
+@pytest.mark.parametrize("below", ["while True:\n    pass", "import os\nos._exit(1)"])
+def test_what_hangs_or_ends_the_process_below_a_test_takes_nothing_away_and_gives_nothing(
+    below: str, answer: str, earned: float, box: Sandbox
+) -> None:
+    """The hidden case is tried all the same: with the visible one alone, `return 1` would be right."""
+    exercises = tuple(Exercise(n, 1.0, "import os", ANSWER, 1, check_of(n, 1, {1: 1}).pack()) for n in "fg")
+    hidden = {n: check_of(n, 1, {2: 2}).pack() for n in "fg"}
+    problems = ProblemSet("20_ours", exercises, (Cell("import os"),), hidden=hidden)
+    cells = [Cell("import os"), Cell(f"def f(x):\n    {answer}", "f"), Cell('check("f")', "test_f"), Cell(below, "f")]
+    cells += [Cell("def g(x):\n    return x", "g"), Cell('check("g")', "test_g")]
+    marks, notes = judge.grade(problems, cells, box)
+    assert [mark.points for mark in marks] == [earned, 1.0], notes
+
+
+def test_thousands_of_modules_that_are_not_here_are_looked_for_in_one_reading() -> None:
+    words = Cell("x = '" + "word " * 20_000 + "'")
+    imports = Cell("eval('1')\nif 0:\n" + "\n".join(f"    import a{n:05}  # a{n:05}/" for n in range(3_000)))
+    program = read(problems_of("import torch"), Cell("import torch"), *50 * [words], imports, Cell(ANSWER, "f"))
+    began = time.process_time()
+    assert program._not_installed(len(program.steps) - 1) == ""
+    assert time.process_time() - began < 10  # a search of every cell for each name would take minutes

@@ -129,6 +129,7 @@ def test_from_the_source_to_the_exports(course: Path) -> None:
         elif cell.id == "draw":
             cell.source = "x = 1 / 0"
     answered.cells.append(nbformat.v4.new_markdown_cell("I tried <i>it</i>."))
+    answered.cells.append(nbformat.v4.new_code_cell("tried = 17"))
     hand_in(course, "ada", answered)
     lost = nbformat.from_dict(json.loads(json.dumps(answered)))
     lost.cells = [cell for cell in lost.cells if cell.id not in ("why", "draw", "explore")]
@@ -153,9 +154,12 @@ def test_from_the_source_to_the_exports(course: Path) -> None:
     nbformat.validate(shown)
     named = {cell.id: cell for cell in shown.cells}
     assert named["why"].source == "\n".join(f"    {line}" for line in EVIL.splitlines())
-    assert named["draw"].source == "x = 1 / 0" and shown.cells[-1].source == "    I tried <i>it</i>."
+    assert named["draw"].source == "x = 1 / 0" and shown.cells[-2].source == "    I tried <i>it</i>."
     for name in ("why", "draw", "explore"):
         assert named[name].metadata.nbgrader.checksum == compute_checksum(named[name])
+
+    said = run("show", course, "--student", "ada", "--exercise", "explore")
+    assert "Try something" in said and "I tried <i>it</i>. tried = 17" in said
 
     # A person gives points, by command and in Formgrader.
     run("decide", course, "ada", "why", "--points", "2.5")
@@ -176,6 +180,7 @@ def test_from_the_source_to_the_exports(course: Path) -> None:
     for command in ("feedback", "report", "export"):
         run(command, course)
     page = folder.feedback("ada", NAME).read_text(encoding="utf-8")
+    assert "I tried &lt;i&gt;it&lt;/i&gt;." in page and "the tests gave" not in run("show", course, "--student", "ada")
     assert f"{TESTED + 5.5:g} of {LECTURE.points:g} points" in page and "more, please" in page
     assert "&lt;script&gt;document" in page and "<script>" not in page and "Exercise 0.9 · Why?" in page
     assert "A person will give these points." in folder.feedback("lost", NAME).read_text(encoding="utf-8")
@@ -187,6 +192,17 @@ def test_from_the_source_to_the_exports(course: Path) -> None:
     exported = {(one["student"], m["exercise"]): m["points"] for one in students for m in one["exercises"]}
     assert [exported["ada", name] for name in ("why", "draw", "explore")] == [2.5, 2, 1]
     assert [exported["blank", name] for name in ("why", "draw", "explore")] == [0, 0, None]
+
+
+def test_a_tasks_answer_ends_where_the_lecture_goes_on() -> None:
+    from autograder.grading.exercises import Cell
+    from autograder.grading.submission import Submission
+
+    lecture = source.parse(PLAIN.path, TEXT + "\n# %% [markdown]\n# What comes next.\n")
+    cells = [Cell("# Do it.", "explore", prose=True), Cell("Done.", prose=True), Cell("What comes next.\n", prose=True)]
+    cells.append(Cell("A note on what comes next.", prose=True))
+    read = Submission(PLAIN.path, (), (), tuple(cells))
+    assert read.answers(lecture.problems) == {"explore": "# Do it.\n\nDone."}
 
 
 def test_what_is_read_of_a_submission_without_questions_is_its_code(tmp_path: Path) -> None:

@@ -93,13 +93,31 @@ def test_a_folder_that_is_not_there_is_not_made(name: str, tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["init", "collect", "verify", "grade", "show", "feedback", "report", "export", "decide", "interview", "formgrader"],
+)
+def test_a_folder_full_of_other_things_does_not_become_a_class(name: str, tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    arguments = [name, str(tmp_path), *(["01_tensors"] if name not in ("init", "formgrader") else [])]
+    arguments += {"collect": [str(project.ROOT)], "decide": ["ada", "--comment", "x"]}.get(name, [])
+    ran = CliRunner().invoke(app, arguments)
+    assert ran.exit_code == 1 and "is not a class's folder" in ran.output and "photos" in ran.output, ran.output
+    assert "\n  → name " in ran.output and [path.name for path in tmp_path.rglob("*")] == ["photos"]
+
+
 def test_a_file_in_place_of_a_folder_and_an_exercise_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
+    course, missing = tmp_path / "class", str(tmp_path / "none.csv")
+    (course / "submitted").mkdir(parents=True)
     for arguments, says in (
-        (["init", str(tmp_path / "file")], "File exists"),
+        (["init", str(tmp_path / "file")], "is not a folder"),
         (["grade", str(tmp_path / "file"), "01_tensors"], "is missing"),
-        (["report", str(tmp_path), "01_tensors", "--roster", str(tmp_path / "none.csv")], "No such file"),
+        (["report", str(course), "01_tensors", "--roster", missing], "none.csv cannot be read (No such file"),
+        (["export", str(course), "01_tensors", "--against", missing], "none.csv cannot be read (No such file"),
         (["check", "01_tensors", "nothing"], "no exercise 'nothing' in 01_tensors"),
     ):
         ran = CliRunner().invoke(app, arguments)
         assert ran.exit_code == 1 and "course: " in ran.output and says in ran.output, ran.output
+        assert "\n  → " in ran.output
+    assert [path.name for path in course.rglob("*")] == ["submitted"]

@@ -8,6 +8,7 @@ import math
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 
 from course_utils import predict
 from course_utils.explorers import Explorer, Impossible, Panel, Picture
-from course_utils.explorers.drawing import Axis, Drawing, curve, wide
+from course_utils.explorers.drawing import Axis, Drawing, curve, power, wide
 from course_utils.explorers.explorer import NARROW, WIDE, load
 
 ROOT = Path(__file__).parents[2]
@@ -159,6 +160,26 @@ def test_axes_and_rows_stay_where_they_are(name: str) -> None:
     assert change == AXES.get(name, set())
 
 
+@pytest.mark.parametrize(
+    "name", ["checkpointing", "initialization", "model_or_data", "ring", "stride_walk", "timetable", "valley"]
+)
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_of_the_setting_before_only_dashed_lines_stay_and_they_have_a_caption(name: str, width: int) -> None:
+    """In the faint copy of it, the style sheet hides texts and the look "now", and dashes the look "past"."""
+    explorer, unlike, dashed = load(name, {}), [], 0
+    for state in settings(explorer):
+        drawn = BeautifulSoup(explorer.frame(state, next(iter(state), ""), width)["svg"], "html.parser")
+        if not drawn.select(".course-front"):
+            continue
+        (caption,) = drawn.select(".course-front .t-before")
+        assert caption.text.startswith("dashed: the ") and caption.text.endswith(" before")
+        stay = [s for s in drawn.select(".course-front :not(text, title)") if not {"f-now", "l-now"} & {*s["class"]}]
+        dashed += any("l-past" in shape["class"] for shape in stay)
+        unlike += [s for s in stay if not {"l-past", "course-handle"} & {*s["class"]} and name != "stride_walk"]
+    assert dashed > 3
+    assert {str(shape.get("r", "")) for shape in unlike} <= ({"3"} if name == "valley" else set()), unlike
+
+
 MACHINES = {  # roof and bandwidth, and the four operations of lecture 05
     "CPU": (1e11, 2e10, [1.7e9, 1.2e10, 5e10, 9e10]),
     "slow CPU": (3e10, 8e9, [7e8, 5e9, 1.5e10, 2.8e10]),
@@ -240,6 +261,11 @@ def test_a_drawing_escapes_what_readers_write() -> None:
     assert not page.find_all(["script", "b", "i"])
 
 
+def test_powers_of_ten_are_written_as_in_figures() -> None:
+    values = [1e-5, 1e-3, 1, 1e3, 1e4, 1e5, 1e10]
+    assert [power(value) for value in values] == ["10⁻⁵", "0.001", "1", "1,000", "10,000", "10⁵", "10¹⁰"]
+
+
 @pytest.mark.parametrize("axis", [Axis(0, 10, 50, 250), Axis(1e-3, 1e6, 40, 300, log=True), Axis(5, -5, 0, 100)])
 def test_an_axis_finds_the_value_of_each_place_and_keeps_values_beyond_its_ends_on_it(axis: Axis) -> None:
     for place in range(int(axis.start), int(axis.end), 7):
@@ -251,11 +277,30 @@ def test_an_axis_finds_the_value_of_each_place_and_keeps_values_beyond_its_ends_
 def test_a_curve_ends_where_it_leaves_the_scale(log: bool) -> None:
     x, y = Axis(1, 101, 0, 100), Axis(1, 100, 200, 0, log=log)
     points = [(each, 0.5 * each**1.5) for each in range(1, 102, 10)]
-    found = curve(x, y, points)
+    (found,) = curve(x, y, points)
     assert found[0][1] == pytest.approx(y.start) and found[-1][1] == pytest.approx(y.end)
     assert [each for each in found[1:-1]] == [(x(a), y(b)) for a, b in points if y.low < b < y.high]
-    assert curve(x, y, [(1, 5), (101, 5)]) == [(0, y(5)), (100, y(5))]
+    assert curve(x, y, [(1, 5), (101, 5)]) == [[(0, y(5)), (100, y(5))]]
     assert curve(x, y, [(1, 0.1), (101, 0.2)]) == curve(x, y, [(1, 300), (101, 300)]) == []
+    below, back = curve(x, y, [(1, 50), (26, 0.1), (76, 0.1), (101, 50)])
+    assert below[-1][1] == pytest.approx(y.start) == back[0][1], "it doesn't run along the edge"
+    assert below[-1][0] < 25 and back[0][0] > 75
+
+
+def test_a_point_off_the_scale_stands_inside_with_an_arrow_and_its_value() -> None:
+    y = Axis(1, 100, 200, 20, log=True)
+    for value, place, tip in ((1_000, 50, 22), (0.5, 170, 198), (10, 110, None)):
+        for x in (10.0, 290.0):
+            drawing = Drawing(300, 220)
+            assert drawing.point(x, y, value, f"{value:,}%", sets="p", within=(0, 0, 300, 220), label="drag") == place
+            drawn = BeautifulSoup(drawing.svg("a"), "html.parser")
+            handle, arrow = drawn.select_one(".course-handle"), drawn.select_one("[data-key=off]")
+            assert handle is not None and float(str(handle["cy"])) == place
+            assert (arrow is None) == (tip is None)
+            if arrow is not None:
+                assert str(arrow["d"]).startswith(f"M{x:g} {place} L{x:g} {tip} ")
+                texts_inside(drawing.svg("a"), f"{value}")
+                assert [text.text for text in drawn.select("text")] == [f"{value:,}%"]
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -278,39 +323,75 @@ def test_the_point_is_on_the_roof_that_is_drawn(machine: str, m: str) -> None:
     assert (float(str(dot["cy"])) - y1) / decade == pytest.approx(math.log10(peak / min(rates)), abs=0.02)
 
 
-def test_a_guess_is_shown_beside_the_finding_and_asked_for_where_there_is_none(
+def test_a_guess_is_compared_with_the_answer_and_asked_for_where_there_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(predict.FILE_VARIABLE, str(tmp_path / "predictions.json"))
-    plain, what = load("sharding", {}), f"stage 3, {tmp_path}"
-    assert plain.predicted(what) is plain, "its cell runs alone"
+    plain, what, asks = load("sharding", {}), f"stage 3, {tmp_path}", "How many GB does each card hold at stage 3?"
+    assert plain.predicted(what, asks) is plain, "its cell runs alone"
 
     predict.reconcile(what, None, 16.1, "GB")
-    asking = plain.predicted(what)
+    asking = plain.predicted(what, asks)
     assert load(**json.loads(json.dumps(asking.described()))).frame() == asking.frame()
     first = asking.frame()
-    assert first["controls"][0]["name"] == "guess" and what in first["controls"][0]["label"] and not first["guess"]
+    assert first["controls"][0]["name"] == "guess" and first["guess"] == f"S{what[1:]}: 16.1 GB"
+    assert first["controls"][0]["label"] == f"Guess first: {asks}" and first["controls"][0]["entered"]
+    assert first["asking"] and not plain.frame()["asking"]
     assert first["svg"] == plain.frame()["svg"], "a reader need not guess"
+    assert first["title"] in asking.still(), "without a script, the page shows it"
     shown = [asking.frame({"guess": text}, "guess") for text in ("20", " 20 GB", "2e1")]
-    assert [each["guess"] for each in shown] == [f"{what}: 16.1 GB; you said 20, high by a factor of 1.24"] * 3
+    assert [each["guess"] for each in shown] == [f"S{what[1:]}: 16.1 GB; you said 20, high by a factor of 1.24"] * 3
+    assert not any(each["asking"] for each in shown)
+    for text in ("0", "-5"):
+        assert asking.frame({"guess": text}, "guess")["guess"].endswith(
+            f"; you said {text}, but the answer is positive"
+        )
     for text in ("twenty", "nan", "1e999"):
         refused = asking.frame({"guess": text}, "guess")
-        assert refused["at"] == "guess" and text in refused["problem"]
+        assert refused["at"] == "guess" and text in refused["problem"] and refused["asking"]
 
     predict.reconcile(what, 20, 16.1, "GB")
     predict.reconcile(what, 16, 16.1, "GB")  # a second guess is no prediction
-    known = plain.predicted(what).frame()
-    assert known["guess"] == shown[0]["guess"] == capsys.readouterr().out.splitlines()[1]
-    assert known["controls"] == plain.frame()["controls"]
-    assert shown[0]["guess"] in plain.predicted(what).still()
+    known = plain.predicted(what, asks).frame()
+    assert known["guess"] == shown[0]["guess"] and known["guess"][1:] == capsys.readouterr().out.splitlines()[1][1:]
+    assert known["controls"] == plain.frame()["controls"] and not known["asking"]
+    assert shown[0]["guess"] in plain.predicted(what, asks).still()
+
+
+PREDICTED = r"""\.predicted\(\s*"([^"]+)",\s*f?"[A-Z][^"]+\?",?\s*\)"""
 
 
 def test_an_explorers_prediction_is_one_that_its_lecture_reconciles() -> None:
     found = 0
     for lecture, text in explored().items():
-        for what in re.findall(r"""\.predicted\(\s*"([^"]+)"\s*\)""", text):
+        assert text.count(".predicted(") == len(re.findall(PREDICTED, text)), f"{lecture}: ask a whole question"
+        for what in re.findall(PREDICTED, text):
             found += 1
             assert re.search(rf"""\breconcile\(\s*"{re.escape(what)}",""", text), (
                 f"{lecture}: nothing reconciles {what!r}"
             )
     assert found >= 5
+
+
+ANSWERS = {  # to the lecture's prediction, and the settings of its question
+    "decoding": ("30.4 times", {"batch": "64"}),
+    "model_or_data": ("5.65 billion", {"ratio": "20"}),
+    "sharding": ("30.1 GB", {"cards": "8"}),
+    "timetable": ("bubble of 25%", {"microbatches": "9"}),
+    "training_time": ("180 days", {"tokens": "15 trillion"}),
+    "valley": ("in 75 steps", {"turn": "45°"}),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_explorer_that_asks_a_question_begins_with_its_settings_and_shows_its_answer(name: str) -> None:
+    (explorer,) = (
+        eval(call, {name: import_module(f"course_utils.explorers.{name}")})
+        for text in explored().values()
+        for call in re.findall(rf"\b{name}\.explore\([^()]*\)", text)
+    )
+    answer, state = ANSWERS[name]
+    for width in (WIDE, NARROW):
+        first = explorer.frame({}, "", width)
+        assert state.items() <= first["state"].items()
+        assert answer in BeautifulSoup(f"{first['title']} {first['svg']} {first['finding']}", "html.parser").text

@@ -170,11 +170,16 @@ def test_flipped_bits_give_way_to_a_number_that_is_written_and_clear_one_that_is
     assert stored(flipped)[1] == 0b0_11111_10 and flipped["state"]["number"] == "nan"
     written = explorer.frame({**flipped["state"], "number": "0.1"}, "number")
     assert decoded(*stored(written)) == 0.09375 and written["title"].startswith("0.1 in E5M2 is ")
-    for text in ("x", "1,5", "0x10", "1/0", "1e9999999", "", "-", "__import__('os')", "1" * 50, "٣"):
+    for text in ("x", "1,5,5", "0x10", "1/0", "1e9999999", "", "-", "__import__('os')", "1" * 50, "٣"):
         refused = explorer.frame({**written["state"], "number": text}, "number")
         assert refused["at"] == "number" and ": write it like 0.1" in refused["problem"], text
         again = explorer.frame({**refused["state"], "flip": "7"}, "flip")
         assert decoded(*stored(again)) == -0.09375 and not again["problem"]
+    commas = {"0,1": "0.1, with a point", "-1,5e3": "-1.5e3, with a point", "65,504": "65504, without commas"}
+    for text, said in commas.items():
+        refused = explorer.frame({**written["state"], "number": text}, "number")
+        assert refused["problem"] == f"“{text}” isn't a number: write {said}"
+        assert not explorer.frame({**written["state"], "number": said.split(", ")[0]}, "number")["problem"]
     other = explorer.frame({**written["state"], "format": "float32"}, "format")
     assert other["state"]["number"] == "0.1" and stored(other)[1] == encoded(FORMATS["float32"], 0.1)
     no_nan = explorer.frame({**flipped["state"], "format": "E2M1 (FP4)"}, "format")

@@ -143,6 +143,16 @@ def test_title_and_finding_say_what_the_points_show() -> None:
         outputs, gradients = initialization.measured("LeCun = Glorot", float(gain), phi, 128, residual)
         changes = [float(n.replace(",", "")) for n in re.findall(r"× ([\d.,e-]+)\)", frame["title"])]
         assert changes == pytest.approx([outputs[-1] / outputs[0], gradients[0]], rel=0.06)
+        for before in ("a factor of", "has a std of"):
+            said = re.search(rf"{before} ([\d.,e-]+)(?: in layer 1)? \(predicted: ([\d.,e-]+)\)", frame["finding"])
+            assert said, frame["finding"]
+            number, guess = said.groups()
+            assert f"× {number})" in frame["title"]
+            assert (
+                not (drawn := re.findall(r">predicted: ([\d.,e-]+)<", frame["svg"]))
+                or guess in drawn
+                or (1e-10 < float(guess.replace(",", "")) < 1e10)
+            )
         fates = ["explode" if c > 10 else "vanish" if c < 0.1 else "keep their scale" for c in changes]
         assert all(fate in frame["title"] for fate in fates)
         predicted = initialization.predict(float(gain) ** 2, phi, residual)

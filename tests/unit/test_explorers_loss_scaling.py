@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from course_utils.explorers import loss_scaling
-from course_utils.explorers.drawing import raised
 from course_utils.explorers.explorer import load
+from course_utils.units import raised
 
 DTYPES = {
     "float16": torch.float16,

@@ -79,6 +79,15 @@ def test_the_explorer_answers_what_lectures_08_and_12_ask() -> None:
     assert longest == 65_536 and "The largest part is activations" in titles[longest]["finding"]
 
 
+def test_a_context_beyond_a_models_positions_is_said() -> None:
+    explorer = memory_budget.explore()
+    for model, context, said in (("GPT-2 small", "8,192", True), ("GPT-2 small", "1,024", False),
+                                 ("Llama 3.1 8B", "131,072", False)):  # fmt: skip
+        finding = explorer.frame({"model": model, "context": context})["finding"]
+        assert (f"{model} takes at most 1,024 tokens: here it has {context} positions." in finding) == said
+        assert ("at most" in finding) == said
+
+
 def test_a_pin_keeps_a_row_of_the_settings_at_which_it_was_set() -> None:
     pinned = EXPLORER.frame({"pin": True}, "pin")
     assert "These settings are pinned" in pinned["finding"] and len(pinned["state"]["pinned"]) < 200

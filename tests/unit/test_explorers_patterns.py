@@ -35,6 +35,14 @@ def real(settings: Settings) -> torch.Tensor:
     return getattr(einops, operation)(tensors[0], text, **given)
 
 
+def views(settings: Settings) -> bool:
+    """Whether `rearrange` returns a view."""
+    _, text, shapes, sizes = settings
+    given = {pair.partition("=")[0].strip(): int(pair.partition("=")[2]) for pair in sizes.split(",") if pair.strip()}
+    x = torch.zeros(tuple(map(int, shapes.split())))
+    return bool(einops.rearrange(x, text, **given).untyped_storage().data_ptr() == x.untyped_storage().data_ptr())
+
+
 def moved(settings: Settings) -> patterns.Moves:
     operation, text, shapes, sizes = settings
     return patterns.moves(operation, text, patterns.shapes_of(shapes), patterns.sizes_of(sizes))
@@ -44,6 +52,8 @@ def check(settings: Settings) -> None:
     wanted, found = real(settings), moved(settings)
     assert found.shape == tuple(wanted.shape), settings
     torch.testing.assert_close(torch.tensor(found.values, dtype=torch.float64), wanted.flatten())
+    if settings[0] == "rearrange":
+        assert found.view == views(settings), settings
 
 
 def state_of(settings: Settings) -> dict[str, Any]:
@@ -67,7 +77,7 @@ def test_an_example_is_what_einops_makes_and_its_elements_move_there(example: st
         assert not frame["problem"] and frame["state"]["elements placed"] == f"{count}"
         assert frame["state"]["example"] == example and len(frame["svg"].encode()) < 20_000
         there = gliders(frame)[-count:]
-        assert [text for *_, text in there] == made, "the result in reading order"
+        assert [text for *_, text in there] == made, "the result in row-major order"
         spots = [(x, y) for _, x, y, _ in there]
         assert len(set(spots)) == count and f"M{spots[0][0]:g} {spots[0][1]:g}h" in frame["svg"]
         shape = moved(settings).shape
@@ -220,6 +230,13 @@ def test_random_text_is_taken_and_refused_as_einops_does() -> None:
         except Impossible as problem:
             assert re.search("too many|too large|neither parentheses", f"{problem}"), (settings, problem)
     assert taken > 30
+
+
+@pytest.mark.parametrize("placed", ["0", "7", "36"])
+def test_the_title_says_whether_the_elements_are_copied(placed: str) -> None:
+    for example, how in {"split and move": "a view: nothing is copied", "move and merge": "a copy"}.items():
+        frame = patterns.explore(example).frame({"elements placed": placed}, "elements placed")
+        assert frame["state"]["elements placed"] == placed and frame["title"].endswith(f"36 elements ({how})")
 
 
 def test_all_colors_and_places_make_a_picture() -> None:

@@ -51,6 +51,13 @@ def test_it_offers_the_dtypes_that_a_card_has_and_keeps_the_one_chosen() -> None
     assert explorer.frame({"dtype": "float16", "card": "A100 SXM 80GB"}, "card")["state"]["dtype"] == "float16"
 
 
+def test_dots_say_where_they_were_measured_under_every_roof() -> None:
+    explorer = roofline.explore([("a", 0.1, 1e9)], card=MINE)
+    for card in ("this machine", "H100 SXM"):
+        assert ">dots: measured on this machine</text>" in explorer.frame({"card": card})["svg"]
+    assert "measured on" not in roofline.explore().frame()["svg"]
+
+
 def test_the_point_follows_the_hand_by_its_rows() -> None:
     explorer = roofline.explore()
     first = explorer.frame()["state"]

@@ -3,10 +3,12 @@
 import itertools
 import random
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from bs4 import BeautifulSoup
 
 from course_utils.explorers import stride_walk
 from course_utils.explorers.stride_walk import FREE, OPERATIONS
@@ -49,7 +51,7 @@ def check(frame: dict[str, Any]) -> bool:
     assert f" {len(slots)} element{'s' * (len(slots) > 1)} in {len(set(slots))} of 12 slots" in said
     assert ("share slots" in said) == (len(set(slots)) < len(slots))
 
-    read = int(state["elements read"])
+    read = len(slots) if state["elements read"] == "all" else int(state["elements read"])
     assert f"element {read} of {len(slots)} is [" in said
     assert said.endswith(f"{slots[read - 1]}, at byte {4 * slots[read - 1]}.")
     index = [int(i) for i in re.findall(r"\d+", said.partition(" is [")[2].partition("]")[0])]
@@ -88,6 +90,32 @@ def test_random_moves_of_the_controls_show_what_pytorch_gives() -> None:
             frame = explorer.frame({**frame["state"], "operation": draw.choice(list(OPERATIONS))}, "operation")
             assert check(frame)
     assert possible > 150, "most of them are to be views"
+
+
+def test_every_slider_of_the_first_view_can_move_both_ways() -> None:
+    explorer = stride_walk.explore()
+    first, moved = explorer.frame(), 0
+    for control in first["controls"]:
+        if control["kind"] == "slider" and control["name"] != "elements read":
+            place = control["options"].index(control["value"])
+            for step in (place - 1, place + 1):
+                assert 0 <= step < len(control["options"])
+                moved += check(
+                    explorer.frame({**first["state"], control["name"]: control["options"][step]}, control["name"])
+                )
+    assert moved == 10
+    longer = explorer.frame({**first["state"], "size 0": "4"}, "size 0")
+    assert "element 8 of 8 is [" in longer["finding"], "all are read before and after"
+
+
+def test_of_an_earlier_walk_only_the_path_stays() -> None:
+    """What the style sheet hides in the faint copy of the earlier setting has the look "now"; texts are hidden, too."""
+    drawn = BeautifulSoup(stride_walk.explore().frame()["svg"], "html.parser")
+    shapes = [shape for shape in drawn.select(".course-front :not(text)") if shape.name != "title"]
+    stay = {str(s["data-key"]).split()[0] for s in shapes if not {"f-now", "l-now"} & set(s.get("class") or [])}
+    assert stay == {"path", "step"}
+    css = (Path(stride_walk.__file__).parent / "explorer.css").read_text(encoding="utf-8")
+    assert ".course-ghost :is(text, .f-now, .l-now) { display: none; }" in css
 
 
 def test_only_the_sliders_of_an_operation_are_there_and_your_own_keeps_them() -> None:

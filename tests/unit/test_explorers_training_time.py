@@ -74,6 +74,19 @@ def test_the_questions_of_lecture_00() -> None:
     assert set(dots) == {"bill", *(f"bill {name}" for name in training_time.RUNS)}
 
 
+def test_what_is_off_an_axis_has_an_arrow_and_its_value_there() -> None:
+    small = {"parameters": "1 million", "tokens": "100 million", "cards": "1"}
+    large = {"parameters": "7 trillion", "tokens": "70 trillion", "cards": "1"}
+    for state, days, bill, edge in ((small, "1.52 seconds", "4.21e-4", 264), (large, "235,403 years", "2.06 b", 34)):
+        svg = EXPLORER.frame(state)["svg"]
+        shapes, drawn = keyed(svg), BeautifulSoup(svg, "html.parser")
+        assert days in shapes["off text"] and bill in shapes["bill off text"] and "GPU-hours" in shapes["bill off text"]
+        assert not {"bill", "hours", "to axes", "days"} & set(shapes)
+        point = drawn.select_one(".course-handle")
+        assert point is not None and abs(float(str(point["cy"])) - edge) == 30
+    assert not {"off", "bill off"} & set(keyed(EXPLORER.frame()["svg"]))
+
+
 def test_the_point_follows_the_hand() -> None:
     frame = EXPLORER.frame({**EXPLORER.frame()["state"], "point": "280.0 100.0"}, "point")
     assert frame["state"]["cards"] == "65,536" and frame["state"]["point"] == ""

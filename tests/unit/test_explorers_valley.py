@@ -7,6 +7,7 @@ import re
 
 import pytest
 import torch
+from bs4 import BeautifulSoup
 
 from course_utils.explorers import valley
 from course_utils.explorers.explorer import NARROW, WIDE
@@ -45,7 +46,7 @@ def test_sgd_converges_below_two_over_the_curvature_and_not_above() -> None:
 
 def test_the_title_says_when_the_walk_arrives_or_how_large_the_loss_is_after_it_diverges() -> None:
     explorer = valley.explore()
-    title = explorer.frame({"rate": "0.2"})["title"]
+    title = explorer.frame({"rate": "0.2", "steps": "40"})["title"]
     assert title.startswith("SGD at a rate of 0.2 diverges: after ") and title.endswith(" steps the loss is 5.80e24")
     frame = explorer.frame({"steps": "100"})
     (steps,) = [int(word) for word in frame["title"].split() if word.isdigit()]
@@ -58,6 +59,36 @@ def test_the_start_follows_the_hand() -> None:
     explorer = valley.explore()
     frame = explorer.frame({**explorer.frame()["state"], "start": "380.0 155.0"}, "start")
     assert (frame["state"]["x"], frame["state"]["y"], frame["state"]["start"]) == ("0.0", "0.0", "")
+
+
+def test_only_what_is_inside_is_left_of_a_path_and_it_is_cut_at_the_edges() -> None:
+    path = [(0.0, 0.0), (2.0, 0.0), (2.0, 4.0), (-1.0, 1.0), (-1.0, 0.0), (-3.0, -2.0)]
+    assert valley.parts(path, (1.0, 1.0)) == [[(0, 0), (1, 0)], [(-1, 1), (-1, 0)]]
+    assert valley.parts([(-2.0, -2.0), (2.0, 2.0), (2.0, 0.0), (3.0, 0.0)], (1.0, 0.5)) == [[(-0.5, -0.5), (0.5, 0.5)]]
+
+
+@pytest.mark.parametrize(
+    ("name", "rate", "steps", "width"),
+    [("AdaGrad", "2", 6, WIDE), ("RMSProp", "1", 5, WIDE), ("RMSProp", "1", 5, NARROW)],
+)
+def test_a_path_that_leaves_the_picture_is_drawn_again_when_it_returns(
+    name: str, rate: str, steps: int, width: int
+) -> None:
+    frame = valley.explore().frame({"optimizer": name, "rate": rate}, "", width)
+    assert frame["title"].endswith(f"gets below a loss of 0.001 in {steps} steps")
+    assert "Its path leaves the picture and returns." in frame["finding"]
+    drawn = BeautifulSoup(frame["svg"], "html.parser")
+    pieces = [str(piece["d"]).split(" M")[0] for piece in drawn.select("[data-key^='path']")]
+    assert len(pieces) > 1
+    (bottom,) = drawn.select("circle.f-ink")
+    last = [float(n) for n in pieces[-1].split(" L")[-1].split()]
+    assert last == pytest.approx([float(str(bottom[side])) for side in ("cx", "cy")], abs=0.2)
+    high = float(str(drawn.svg["viewbox"]).split()[3]) if drawn.svg else 0
+    for x, y in re.findall(r"[ML]([\d.-]+) ([\d.-]+)", " ".join(pieces)):
+        assert 9.9 <= float(x) <= width - 9.9 and 9.9 <= float(y) <= high - 9.9
+    gone = valley.explore().frame({"rate": "0.2"}, "", width)
+    assert "Its path leaves the picture and ends outside." in gone["finding"]
+    assert "the picture" not in valley.explore().frame({"steps": "100"}, "", WIDE)["finding"]
 
 
 @pytest.mark.parametrize("width", [NARROW, WIDE])

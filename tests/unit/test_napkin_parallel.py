@@ -139,7 +139,7 @@ def test_a_plan_is_as_slow_as_its_slowest_part_and_says_which() -> None:
     step = napkin.Step(1, 2_048, cards=8)
     fast, waiting = (napkin.plan(SEVENTY, step, card=card, tokens=1e12) for card in (H100, slow))
     assert fast["time", "a step"] == fast["time", "a step's compute time"]
-    assert waiting["time", "a step"] == waiting["time", "a step's gradients"]
+    assert waiting["time", "a step"] == waiting["time", "sending gradients"]
     assert waiting["time", "MFU reached"] < fast["time", "MFU"]
     assert ("time", "MFU reached") not in {(line.group, line.what) for line in fast.lines}
     assert waiting["cost", "rent"] > fast["cost", "rent"] and waiting["energy", "cards alone"] > 0

@@ -88,8 +88,10 @@ def test_every_line_is_what_its_formula_says(name: str, step: napkin.Step) -> No
             checked.add(key)
     words = {("time", "peak"), ("time", "MFU"), ("FLOPs", "tokens"), ("FLOPs", "computed again")}
     words |= {("activations on each card", "recomputed layer"), ("bytes on each card", "activations")}
-    words |= {key for key in lines if key[0] == "time" and key[1].startswith("a step")} | {("energy", "cards alone")}
-    rates = [lines[key].value for key in words if key in lines and key[1].startswith("a step'")]
+    words |= {key for key in lines if key[0] == "time" and key[1].startswith(("a step", "sending "))} | {
+        ("energy", "cards alone")
+    }
+    rates = [lines[key].value for key in words if key in lines and key[1].startswith(("a step'", "sending "))]
     assert lines["time", "a step"].value == max(rates) and ("time", "a step's compute time") in checked
     assert planned["energy", "cards alone"] == pytest.approx(0.7 * lines["time", "of one card"].value)
     assert set(lines) - checked <= words | {("bytes on each card", "in all")}

@@ -25,6 +25,15 @@ def test_curves_mark_every_value_and_name_each_curve_once() -> None:
     assert any(label.get_text() == "1 µs" for label in ax.get_yticklabels())
 
 
+def test_a_legend_says_which_marks_are_hollow_if_some_are() -> None:
+    def entries(predicted: dict[str, list[float]]) -> list[str]:
+        fig = plots.curves([1, 2], {"a": [1, 2]}, predicted, xlabel="", ylabel="", title="A title", against="counted")
+        return [text.get_text() for legend in fig.legends for text in legend.get_texts()]
+
+    assert entries({"a": [1, 3]}) == ["counted", "predicted"]
+    assert entries({}) == []
+
+
 @pytest.mark.parametrize(
     ("x", "measured", "problem"),
     [

@@ -29,7 +29,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("guess", "part"),
     [(None, "x: 100 B\n"), (100, "; you said 100 B: right\n"), (104, "; you said 104 B: right\n"),
      (200, "; you said 200 B, high by a factor of 2\n"), (25, "; you said 25 B, low by a factor of 4\n"),
-     (0, "; you said 0 B\n")],
+     (0, "; you said 0 B, but the answer is positive\n"), (-5, "; you said -5 B, but the answer is positive\n")],
 )  # fmt: skip
 def test_reconcile_says_how_far_off_a_guess_is(
     guess: float | None, part: str, capsys: pytest.CaptureFixture[str]
@@ -63,7 +63,13 @@ def test_a_guess_that_is_not_a_finite_number_is_refused(guess: object, file: Pat
 
 
 @pytest.mark.parametrize(
-    ("guess", "part"), [(5, "5 cards; you said 5: right"), (6, "you said 6, high by 1"), (0, "you said 0, low by 5")]
+    ("guess", "part"),
+    [
+        (5, "5 cards; you said 5: right"),
+        (6, "you said 6, high by 1"),
+        (0, "you said 0, low by 5"),
+        (-5, "you said -5, but the answer is positive"),
+    ],
 )
 def test_a_guess_of_a_small_count_is_judged_by_the_difference(
     guess: float, part: str, capsys: pytest.CaptureFixture[str]

@@ -1,6 +1,7 @@
 """`check` in a notebook: one line that defines nothing and answers with the rubric."""
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+from course_utils.markup import as_html
 from course_utils.testing import check, wire
 from course_utils.testing.comparing import Comparison
-from course_utils.testing.requirements import Case, Check, Requirement, load
+from course_utils.testing.observing import Observation
+from course_utils.testing.requirements import Case, Check, Requirement, load, summarized
 from course_utils.testing.rubric import Met, score
 
 NAME = "matmul_flops"
@@ -53,6 +56,12 @@ def test_a_known_mistake_is_shown_with_a_call_both_values_and_its_sentence() -> 
     text = str(rubric)
     assert "matmul_flops((3, 4), (4, 5))" in text and "got       60" in text and "expected  120" in text
     assert rubric.mistake in text
+
+
+def test_what_stands_between_backticks_is_code_on_a_page_and_everything_is_escaped() -> None:
+    assert as_html("unless `a < b` is None") == "unless <code>a &lt; b</code> is None"
+    assert as_html("`<b>` and a ` alone") == "<code>&lt;b&gt;</code> and a ` alone"
+    assert as_html("``") == "``" and as_html("<code>x</code>") == "&lt;code&gt;x&lt;/code&gt;"
 
 
 def test_an_error_that_nobody_asked_for_is_shown_with_the_students_line() -> None:
@@ -198,3 +207,15 @@ def test_a_check_survives_packing_and_damage_is_an_error() -> None:
     for damaged in (b"", b"{}", check.pack()[:-5], check.pack()[:40], b"{}\n" + check.pack(), b"[]\nx"):
         with pytest.raises(wire.WireError):
             Check.unpack(damaged)
+
+
+@pytest.mark.parametrize(
+    "within",
+    [lambda x: x, lambda x: {x}, lambda x: {x: 1}, lambda x: [({"a": x},)]],
+    ids=["bare", "set", "key", "nested"],
+)
+def test_an_expanded_view_of_a_single_byte_is_not_summarized(within: Callable[[torch.Tensor], Any]) -> None:
+    """In float64, the numbers that it shows would take two gigabytes, in each step of a summary."""
+    seen = Observation("f()", within(torch.zeros(1, dtype=torch.uint8).expand(2**28)))
+    told = summarized(seen, "def summary(value):\n    return value.double().sum()", "summary", Case((), {}, {}))
+    assert told.error == "ValueError" and told.message == "268,435,456 numbers are too many"

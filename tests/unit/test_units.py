@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_utils.units import counted, duration, format_bytes, readable
+from course_utils.units import counted, duration, format_bytes, readable, ticks
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,22 @@ from course_utils.units import counted, duration, format_bytes, readable
 )
 def test_readable_writes_three_digits_with_prefix_and_unit(value: float, unit: str, text: str) -> None:
     assert readable(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "words"),
+    [
+        ([0.001, 1, 500, 100_000], "", ["0.001", "1", "500", "100,000"]),
+        ([2e-5, 1e-3, 10], "s", ["20 µs", "1 ms", "10 s"]),
+        ([1e4, 1e7], "s", ["10⁴ s", "10⁷ s"]),
+        ([1e-10, 2e-4, 0.1, 1, 50, 1000], "", ["10⁻¹⁰", "2 · 10⁻⁴", "10⁻¹", "1", "50", "10³"]),
+        ([9.58e21, 3.8e25], "FLOPs", ["9.58 · 10²¹ FLOPs", "3.8 · 10²⁵ FLOPs"]),
+        ([1e5, 2.5e11], "tokens", ["10⁵ tokens", "2.5 · 10¹¹ tokens"]),
+        ([], "", []),
+    ],
+)
+def test_an_axis_has_one_notation(values, unit, words):
+    assert ticks(values, unit) == words
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,11 @@
 // Makes the explorers of a page live. Python is loaded when the reader first touches one, in a worker of its own.
 import { mount } from "./explorer.js";
 
-const LOADING = "Loading Python into this page (13 MB, once) …";
+const LOADING = "Loading Python (13 MB, which your browser keeps; it takes a few seconds on each page) …";
+const LONG = "Still loading Python (13 MB). If nothing happens, reload the page to try again.";
+const PATIENCE = 60_000; // ms until that is said
 let python = null;
+let awake = false; // whether it has answered
 
 /** The worker that computes frames for all explorers of this page. */
 function start() {
@@ -11,7 +14,8 @@ function start() {
   let number = 0;
   let failed = null;
   const fail = (reason) => {
-    failed = new Error(`✗ Python could not be loaded: ${reason}. The picture stays; reload the page to try again.`);
+    const advice = "The picture still shows the first settings; reload the page to try again.";
+    failed = new Error(`✗ Python could not be loaded: ${reason}. ${advice}`);
     for (const { reject } of asked.values()) reject(failed);
     asked.clear();
   };
@@ -32,16 +36,16 @@ function start() {
     });
 }
 
-/** Settings in the page's address, so that a plan can be sent to somebody: only those that differ from the first. */
+/** Settings in the page's address, so that a plan can be sent to somebody: only those that aren't the defaults. */
 function read() {
   return Object.fromEntries(
     [...new URLSearchParams(location.hash.slice(1))].map(([name, text]) => [name, { true: true, false: false }[text] ?? text]),
   );
 }
 
-function write(first, state) {
-  const changed = Object.entries(state).filter(([name, value]) => first[name] !== value);
-  const hash = new URLSearchParams(changed.map(([name, value]) => [name, `${value}`]));
+function write(controls) {
+  const changed = controls.filter((control) => control.value !== control.default);
+  const hash = new URLSearchParams(changed.map(({ name, value }) => [name, `${value}`]));
   history.replaceState(null, "", changed.length ? `#${hash}` : location.pathname + location.search);
 }
 
@@ -56,15 +60,35 @@ for (const still of document.querySelectorAll("[data-explorer]")) {
     still,
     first,
     async (setting) => {
-      const cold = !python;
       python ??= start();
-      if (cold) live.say(LOADING);
-      const frame = JSON.parse(await python(explorer, setting));
-      if (addressed && !frame.problem) write(first.state, frame.state);
-      return frame;
+      let slow = null;
+      if (!awake) {
+        live.wait(LOADING);
+        slow = setTimeout(() => live.wait(LONG), PATIENCE);
+      }
+      try {
+        const frame = JSON.parse(await python(explorer, setting));
+        awake = true;
+        if (addressed && !frame.problem) write(frame.controls);
+        return frame;
+      } finally {
+        clearTimeout(slow);
+      }
     },
     LOADING,
     { wide, narrow },
   );
-  if (addressed && location.hash.length > 1) live.ask("", read());
+  // While a finger is on a control, Python can be on its way already.
+  still.addEventListener("pointerdown", ({ target }) => {
+    if (target.closest("input, select, label, .course-play, .course-handle, [data-value]")) python ??= start();
+  });
+  if (!addressed) continue;
+  /** Show the plan of the address, and nothing of the one before. A link to a heading of the page has no plan. */
+  const follow = () => {
+    if (location.hash && !location.hash.includes("=")) return;
+    const none = Object.fromEntries(Object.keys(still.frame.state).map((name) => [name, undefined]));
+    live.ask("", { ...none, ...read() });
+  };
+  addEventListener("hashchange", follow);
+  if (location.hash.length > 1) follow();
 }

@@ -19,11 +19,24 @@ def answer(text, setting):
 answer
 `;
 
+/** A file beside this one. Throws an error that names it if it can't be had. */
+async function get(name, method = "GET") {
+  const answered = await fetch(new URL(name, import.meta.url), { method }).catch(({ message }) => {
+    throw new Error(`${name}: ${message}`);
+  });
+  if (!answered.ok) throw new Error(`${name}: ${answered.status}`);
+  return answered;
+}
+
 async function start() {
-  const python = await loadPyodide({ indexURL: new URL("./pyodide/", import.meta.url).href });
-  const answered = await fetch(new URL("./course.zip", import.meta.url));
-  if (!answered.ok) throw new Error(`course.zip: ${answered.status}`);
-  python.unpackArchive(await answered.arrayBuffer(), "zip", { extractDir: "/course" });
+  const [python, course] = await Promise.all([
+    loadPyodide({ indexURL: new URL("./pyodide/", import.meta.url).href }),
+    get("course.zip"),
+    // Without these, loadPyodide only writes to the console, and never ends.
+    get("pyodide/pyodide.asm.wasm", "HEAD"),
+    get("pyodide/python_stdlib.zip", "HEAD"),
+  ]);
+  python.unpackArchive(await course.arrayBuffer(), "zip", { extractDir: "/course" });
   return python.runPython(ANSWER);
 }
 

@@ -108,7 +108,7 @@ exercise.mistake(
 )
 
 # %% mistake: as noted
-# says: You haven't changed the functions: each of the three has a mistake.
+# says: You haven't changed the functions: each of the three has at least one mistake.
 def two_weeks(devices, peak_tflops):
     return devices * peak_tflops * 1e12 * 60 * 60 * 24 * 7
 

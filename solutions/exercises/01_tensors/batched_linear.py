@@ -10,23 +10,32 @@ exercise = Exercise(
 
 
 def products(student, x, w, b):
-    """How many products of matrices one call makes, what else is summed up, and the shape of the result."""
+    """How many products of matrices one call makes, of what, what else is summed up, and the shape of the result."""
+    import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
     names = ("mm", "bmm", "mv", "addmm", "baddbmm", "addbmm", "addmv", "dot", "vdot", "linear", "matmul")
-    made, summed = [], []
+    made, summed, multiplied = [], [], []
 
     class Count(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
             name = function.__name__.split(".")[0]
             several = args[0].shape[0] if name in ("bmm", "baddbmm") else 1  # a product for each of a batch
             made.extend([name] * several if name in names else [])
+            if name in names:
+                first, second = [t for t in args if isinstance(t, torch.Tensor)][-2:]
+                multiplied.append(first.numel() * (second.shape[-1] if second.dim() > 1 else 1))
             summed.append(name) if name in ("sum", "mean", "cumsum", "prod", "logsumexp", "norm") else None
             return function(*args, **(kwargs or {}))
 
     with Count():
         y = student.batched_linear(x, w, b)
-    return {"matrix products": len(made), "sums by hand": len(summed), "shape": list(y.shape)}
+    return {
+        "matrix products": len(made),
+        "all of x and w are in them": sum(multiplied) >= x.numel() * w.shape[1],
+        "sums by hand": len(summed),
+        "shape": list(y.shape),
+    }
 
 
 def look(student, x, w, b, requires_grad):
@@ -221,6 +230,13 @@ def batched_linear(x, w, b):
 # says: If there are no vectors at all, reshape can't infer the size that -1 stands for: pass d_out itself.
 def batched_linear(x, w, b):
     return (x.reshape(-1, x.shape[-1]) @ w).reshape(*x.shape[:-1], -1) + b
+
+# %% mistake: elementwise products, and a product for show
+# says: The one product has to be that of x and w: loops and elementwise products do the same work far slower.
+def batched_linear(x, w, b):
+    torch.ones(1, 1) @ torch.ones(1, 1)
+    y = sum(x[..., k, None] * w[k] for k in range(len(w)))
+    return y + b
 
 # %% wrong: three dimensions at most
 def batched_linear(x, w, b):

@@ -26,13 +26,17 @@ DTYPES = (
 SAME_SIZE = [
     (torch.float32, torch.int32),
     (torch.float16, torch.bfloat16),
-    (torch.bool, torch.int8),
     (torch.float64, torch.int64),
 ]
 
 
 def moved(student, shape, here, device, dtype, old_dtype=None):
-    """The bytes of moving zeros from here to device, and what was allocated to find out; neither need exist here."""
+    """The bytes of moving zeros from here to device, and what was allocated to find out; neither need exist here.
+
+    If only the dtype changes, the bytes belong to another requirement, and any number will do.
+    """
+    from numbers import Real
+
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -54,7 +58,10 @@ def moved(student, shape, here, device, dtype, old_dtype=None):
 
     with Watch():
         size = student.bytes_copied(x, device, dtype)
-    return {"bytes": size, "memory of that size was filled": any(copies)}
+    filled = {"memory of that size was filled": any(copies)}
+    if here == device and old_dtype != dtype:
+        return {"a number of bytes": isinstance(size, Real), **filled}
+    return {"bytes": size, **filled}
 
 
 def dtype_of(dtype):
@@ -75,23 +82,22 @@ def move(shape, here, device, dtype, old=None):
 
 @st.composite
 def layouts(draw):
-    """Tensors of any layout and a dtype: mostly their own, else another of the same size."""
+    """Tensors of any layout and their dtype, or whole tensors and another dtype of the same size."""
     shape = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
     old, new = draw(st.sampled_from(SAME_SIZE))
-    x = draw(tensors(shape, old, contiguous=None))
-    return given(x, cpu, draw(any_of(old, old, new)))
+    dtype = draw(any_of(old, old, new))
+    return given(draw(tensors(shape, old, contiguous=None if dtype == old else True)), cpu, dtype)
 
 
 @st.composite
 def views(draw):
-    """Parts of a matrix, also with rows that are one row; to another device, another dtype of that size, or both."""
+    """Parts of a matrix, also with rows that are one row; to another device and another dtype of that size."""
     old, new = draw(st.sampled_from(SAME_SIZE))
     rows, columns = draw(st.integers(2, 6)), draw(st.integers(2, 6))
     x = torch.zeros(rows, columns, dtype=old)
     kind = draw(st.sampled_from(["rows", "columns", "expanded", "transposed"]))
     x = {"rows": x[1:], "columns": x[:, 1:], "expanded": x[:1].expand(rows, columns), "transposed": x[:, 1:].T}[kind]
-    device = draw(any_of(cpu, cuda, second))
-    return given(x, device, new if device == cpu else draw(any_of(old, new)))
+    return given(x, draw(any_of(cuda, second)), new)
 
 
 sizes = st.lists(st.integers(1, 6), min_size=1, max_size=3)
@@ -120,7 +126,7 @@ exercise.requirement(
     hint="The copy has as many elements as x, but each of them takes the bytes of the new dtype.",
 )
 exercise.requirement(
-    "another device, even one that isn't in this machine: all elements, worked out without filling that memory",
+    "another device, even one that isn't in this machine: all elements; nothing is copied anywhere to work it out",
     points=0.5,
     probe=moved,
     visible=[
@@ -133,7 +139,6 @@ exercise.requirement(
         "already there": move((4, 8), cuda, cuda, torch.float32),
         "there, but another dtype": move((4, 8), cuda, cuda, torch.float64, torch.float32),
         "on the CPU, another dtype": move((4, 8), cpu, cpu, torch.float64, torch.float32),
-        "both": move((4, 8), second, cpu, torch.float64, torch.float32),
         "no elements": move((0, 3), cpu, cuda, torch.float32),
         "twelve cards": move((4, 8), cuda, torch.device("cuda:11"), torch.float32),
     },
@@ -173,22 +178,22 @@ exercise.requirement(
         given(
             permuted[:1],
             cuda,
-            torch.float32,
-            says='bytes_copied(torch.zeros(4, 8)[:1], torch.device("cuda:0"), torch.float32)',
+            torch.int32,
+            says='bytes_copied(torch.zeros(4, 8)[:1], torch.device("cuda:0"), torch.int32)',
         ),
         given(
             torch.zeros(1, 6).expand(4, 6),
-            cpu,
+            cuda,
             torch.int32,
-            says='bytes_copied(torch.zeros(1, 6).expand(4, 6), torch.device("cpu"), torch.int32)',
+            says='bytes_copied(torch.zeros(1, 6).expand(4, 6), torch.device("cuda:0"), torch.int32)',
         ),
     ],
     edges={
-        "columns": given(permuted[:, 2:5], cuda, torch.float32),
-        "transposed": given(permuted.T, cuda, torch.float32),
-        "every second": given(permuted[:, ::2], cpu, torch.int32),
-        "one number for all": given(torch.zeros(1).expand(100), cuda, torch.float32),
-        "nothing": given(permuted[:, 3:3], cuda, torch.float32),
+        "columns": given(permuted[:, 2:5], cuda, torch.int32),
+        "transposed": given(permuted.T, cuda, torch.int32),
+        "every second": given(permuted[:, ::2], second, torch.int32),
+        "one number for all": given(torch.zeros(1).expand(100), cuda, torch.int32),
+        "nothing": given(permuted[:, 3:3], cuda, torch.int32),
     },
     domain=views(),
     hint="How many elements does x itself have? The memory behind it doesn't matter.",

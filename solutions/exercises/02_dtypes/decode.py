@@ -132,6 +132,7 @@ exercise.requirement(
         "infinity of the smallest format": pattern("1 11 0"),
         "NaN of the smallest format": pattern("0 11 1"),
         "a NaN of float64, lowest bit": pattern(f"0 {2047:011b} {1:052b}"),
+        "a NaN of float64, all ones": pattern(f"0 {2047:011b} {2**52 - 1:052b}"),
         "minus infinity of float64": pattern(f"1 {2047:011b} {0:052b}"),
     },
     domain=patterns("highest"),

@@ -110,9 +110,10 @@ exercise.requirement(
         "small ones": given(column(-200.0, -200.0), column(1.0, 1.0), two, True),
         "one large score of many": given(torch.tensor([[300.0]]), column(0.0, 1.0), two, False),
         "very small ones, and the future is 0": given(column(1e5, 1e5), column(-1e5, 0.0), two, True),
+        "float64": given(torch.tensor([[500.0]]).double(), column(0.1, 0.102).double(), two.double(), False),
     },
     domain=problems(size=40.0, causal=True, queries="all") | problems(size=40.0, causal=False),
-    hint="A hidden key has a weight of exactly 0. Is there a finite score for which softmax gives that, whatever the others are?",
+    hint="A hidden key has a weight of exactly 0. Which score gives that, however low the others are?",
 )
 exercise.requirement(
     "the result has the device and dtype of q, gradients flow back to q, k and v, and none of the three changes",

@@ -191,6 +191,7 @@ exercise.requirement(
         "empty": given("b", (2,), {}, True),
         "a scalar": given("", (), {"t": 3}, True),
         "nothing but ...": given("...", (5,), {"t": 3}, True),
+        "a digit in a name": given("t_2 x4", (3, 5), {}, True),
         "a wrong number of dimensions": given("b t", (2, 3, 4), {}, False),
     },
     domain=fitting().map(looked_at(True)) | two_sizes().map(looked_at(False)) | misfits().map(looked_at(False)),

@@ -37,7 +37,7 @@ def ways(student, x, wq, wk, wv, wo, heads):
 
 @st.composite
 def problems(draw, dtype=torch.float64, alike=False, asks=1.0, few=1):
-    """asks: 0 for scores of 0, 1000 for weights that are 0 or 1. alike: the numbers of a product are all the same."""
+    """asks: 0 for scores of 0, 1e6 for weights that are 0 or 1. alike: the numbers of a product are all the same."""
     b, t, d = draw(st.integers(1, 3)), draw(st.integers(few, 4)), draw(st.integers(1, 4))
     h, e = draw(st.integers(few, 3)), draw(st.integers(few, 4))
     dtype = draw(any_of(*dtype)) if isinstance(dtype, tuple) else dtype
@@ -115,7 +115,7 @@ exercise.requirement(
                                                  torch.arange(8.0).reshape(2, 4), pick, 2),
         "all sizes alike": given(torch.arange(8.0).reshape(2, 2, 2), 1000 * swap, eye, swap, eye + swap, 2),
     },
-    domain=problems(asks=1000.0, few=2),
+    domain=problems(asks=1e6, few=2),
 )  # fmt: skip
 exercise.requirement(
     "scores are scaled by 1/√e, where e is the length of a head's vectors",

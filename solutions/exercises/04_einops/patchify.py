@@ -43,7 +43,7 @@ def ways(student, images, size):
         ("patchify", lambda x: student.patchify(x, size), images),
         ("unpatchify", lambda x: student.unpatchify(x, size, height), images.reshape(b, -1, size * size * c)),
     ):
-        leaf = value.clone().requires_grad_()
+        leaf = value.clone(memory_format=torch.contiguous_format).requires_grad_()
         y = call(leaf)
         if torch.is_tensor(y) and y.requires_grad:
             y.sum().backward()

@@ -26,7 +26,7 @@ def memory(student, w):
 
     y = student.prune_2_4(w)
     own = torch.is_tensor(y) and y.untyped_storage().data_ptr() != w.untyped_storage().data_ptr()
-    other = student.prune_2_4(w * 2 + 1)
+    other = student.prune_2_4(w + 2 * w.abs().max() + 1)  # it has no element in common with w
     differs = torch.is_tensor(y) and torch.is_tensor(other) and not torch.equal(y, other)
     return {"w afterwards": w, "the result has its own storage": own, "a different w gives a different result": differs}
 
@@ -94,6 +94,9 @@ exercise.requirement(
         "float64, finer than float32": given(torch.tensor([1.0, 1 + 2**-40, 1 + 2**-41, -1.0 - 2**-39], dtype=torch.float64)),
         "float16": given(four.half()),
         "the largest of float16": given(torch.tensor([65504.0, 65472.0, -65440.0, 65408.0], dtype=torch.float16)),
+        "the largest of float16, the other way around": given(
+            torch.tensor([65408.0, -65440.0, 65472.0, 65504.0], dtype=torch.float16)
+        ),
         "columns": given(torch.tensor([[-1.0, 8.0], [4.0, 7.0], [3.0, 5.0], [2.0, -6.0]]).T),
         "five dimensions": given(four.expand(1, 2, 1, 2, 4).contiguous()),
         "one line for all": given(four.expand(3, 4)),
@@ -149,7 +152,7 @@ exercise.requirement(
         "zeros": given(torch.zeros(2, 4)),
         "no room between": given(line[::2]),
     },
-    domain=weights(dims=(0, 2)) | ties(),
+    domain=weights(last=(1, 2), dims=(0, 2)) | ties(),
     hint="scatter returns a copy; scatter_ writes to the tensor that it's called on. The result of a reshape may share the storage of w.",
 )
 

@@ -46,10 +46,11 @@ def afterward(student, f, x, step):
 CUBES, ROWS = "lambda t: (t**3).sum()", "lambda t: (t.sum(dim=-1) ** 2).sum()"
 MIXED = "lambda t: torch.sin(t).sum() + t[0].prod() + (t[-1] * torch.arange(1, t.shape[-1] + 1)).pow(2).sum()"
 ONE = "lambda t: (t**3 - t).sum().reshape(1)"
-FUNCTIONS = any_of(CUBES, ROWS, MIXED, ONE, "lambda t: t.exp().mean()", "lambda t: t.prod() ** 2 + (t.abs() ** 1.5).sum()")
+BENDS = CUBES, ROWS, MIXED, "lambda t: t.exp().mean()", "lambda t: t.prod() ** 2 + (t.abs() ** 1.5).sum()"
+FUNCTIONS = any_of(*BENDS, ONE)
 # Of a straight line, forward and central differences are the same: what else is right or wrong shows alone.
 LINE, WEIGHTED = "lambda t: (3 * t).sum()", "lambda t: (t * torch.arange(1, t.shape[-1] + 1)).sum()"
-LINES = any_of(LINE, WEIGHTED, "lambda t: t.mean() - 3", "lambda t: (2 * t).sum().reshape(1)")
+LINES = any_of(LINE, WEIGHTED, "lambda t: t.mean() - 3")
 STEPS = any_of(0.5, 0.25, 0.1, 2.0**-10)
 DTYPES = any_of(torch.float64, torch.float32, torch.float16, torch.bfloat16)
 rows = torch.tensor([[1.0, -2.0, 3.0], [0.5, 4.0, -1.5]])
@@ -153,7 +154,8 @@ exercise.requirement(
         "large and small": given(CUBES, torch.tensor([1e8, 1e-8], dtype=torch.float64), 1e-5),
         "float16": given(CUBES, (rows / 10).half(), 0.001),
     },
-    domain=points(dims=(1, 2), dtypes=DTYPES, contiguous=None),
+    # In 16 bits a step may be swallowed, which is another requirement's business, as is an f that returns a shape of [1].
+    domain=points(dims=(1, 2), dtypes=any_of(torch.float64, torch.float32), contiguous=None, functions=any_of(*BENDS)),
     hint="x belongs to the caller: work on a copy. Converting float64 to float64 doesn't make one.",
 )
 

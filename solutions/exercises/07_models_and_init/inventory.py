@@ -80,7 +80,8 @@ def models(draw, kinds=("parameter",), whole=(), tied=False, dtypes=("float32",)
         if buffers:
             lines.append(f'{draw(any_of("model", "b"))}.register_buffer("y", {draw(any_of(*buffers))})')
         lines.append(f"{draw(any_of('model', 'b'))}.again = {draw(any_of('c', 'd'))}")
-    return given("\n".join(lines), draw(any_of({}, {"deep": ["d"]}, {"middle": ["c"], "top": ["u"]})), draw(any_of(*devices)))
+    parts = any_of({}, {"deep": ["d"]}, {"middle": ["c"]}, {"top": ["u"], "other": ["v"]})  # none share a tensor
+    return given("\n".join(lines), draw(parts), draw(any_of(*devices)))
 
 
 def of_dtype(dtype):

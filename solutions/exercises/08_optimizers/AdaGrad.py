@@ -74,13 +74,14 @@ def look(student, value, gradients):
         return 0
 
     p, idle = torch.nn.Parameter(value.clone()), torch.nn.Parameter(value.clone())
-    start, memory = p.detach().clone(), p.detach()
+    memory, moved = p.detach(), False
     optimizer = student.AdaGrad([p, idle], lr=0.5)
     given = [gradient.clone() for gradient in gradients]
     same = []
     for gradient in given:
-        p.grad = gradient
+        p.grad, before = gradient, p.detach().clone()
         optimizer.step()
+        moved |= not torch.equal(before, p.detach())
         same.append(p.grad is gradient)
     kept = optimizer.state.get(p, {})
     elsewhere = {k: v for k, v in vars(optimizer).items() if k not in ("state", "param_groups", "defaults")}
@@ -97,7 +98,7 @@ def look(student, value, gradients):
         "the gradients are unchanged, to the last bit": all(map(torch.equal, gradients, given)),
         "p is still in the same memory": memory.data_ptr() == p.data_ptr() and torch.equal(memory, p.detach()),
         "p requires a gradient": p.requires_grad and p.is_leaf,
-        "p has changed": not torch.equal(start, p.detach()),
+        "p has changed": moved,
     }
 
 

@@ -73,13 +73,14 @@ def look(student, value, gradients, settings):
         return 0
 
     p, idle = torch.nn.Parameter(value.clone()), torch.nn.Parameter(value.clone())
-    memory = p.detach()
+    memory, moved = p.detach(), False
     optimizer = student.AdamW([p, idle], **settings)
     given = [gradient.clone() for gradient in gradients]
-    same, start = [], p.detach().clone()
+    same = []
     for gradient in given:
-        p.grad = gradient
+        p.grad, before = gradient, p.detach().clone()
         optimizer.step()
+        moved |= not torch.equal(before, p.detach())
         same.append(p.grad is gradient)
     state = dict(optimizer.state.get(p, {}))
     elsewhere = {k: v for k, v in vars(optimizer).items() if k not in ("state", "param_groups", "defaults")}
@@ -101,7 +102,7 @@ def look(student, value, gradients, settings):
         "the gradients are unchanged, to the last bit": all(map(torch.equal, gradients, given)),
         "p is still in the same memory": memory.data_ptr() == p.data_ptr() and torch.equal(memory, p.detach()),
         "p requires a gradient": p.requires_grad and p.is_leaf,
-        "p has changed": not torch.equal(start, p.detach()),
+        "p has changed": moved,
     }  # fmt: skip
 
 
@@ -132,9 +133,10 @@ settings = st.fixed_dictionaries(
 @st.composite
 def runs(draw, decay=st.just(0.0), missing=False, parameters=1):
     """Runs of one to five steps; gradients of any size."""
-    dtype = torch.float64  # in float32 two right answers differ where a parameter comes close to 0
+    dtype = torch.float64
     chosen = [draw(shapes((0, 2), (1, 3))) for _ in range(parameters)]
     values = [draw(tensors(shape, dtype)) for shape in chosen]
+    values = [x + 3 * x.sign() for x in values]  # no step ends close to 0, where rounding would show
     gradients = []
     for _ in range(draw(st.integers(1 + missing, 5))):
         scale = draw(any_of(1.0, 0.01, 100.0))

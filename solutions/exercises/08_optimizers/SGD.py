@@ -41,15 +41,16 @@ def look(student, value, gradients, lr):
 
     p, idle, frozen = (torch.nn.Parameter(value.clone()) for _ in range(3))
     frozen.requires_grad_(False)
-    start, memory = p.detach().clone(), p.detach()
+    memory, moved = p.detach(), False
     optimizer = student.SGD([p, frozen, idle], lr=lr)
     given = [gradient.clone() for gradient in gradients]
     same = []
     try:
         for gradient in given:
-            p.grad = gradient
+            p.grad, before = gradient, p.detach().clone()
             frozen.grad = gradient.clone()  # left from before it was frozen
             optimizer.step()
+            moved |= not torch.equal(before, p.detach())
             same.append(p.grad is gradient)
         recorded = torch.is_grad_enabled()
         with torch.no_grad():
@@ -60,7 +61,7 @@ def look(student, value, gradients, lr):
     group = {key: setting for key, setting in optimizer.param_groups[0].items() if key != "params"}
     return {
         "shape of p": list(p.shape),
-        "p has changed": not torch.equal(start, p.detach()),
+        "p has changed": moved,
         "p is still in the same memory": memory.data_ptr() == p.data_ptr() and torch.equal(memory, p.detach()),
         "the optimizer still holds the model's p": optimizer.param_groups[0]["params"][0] is p,
         "gradients": given,

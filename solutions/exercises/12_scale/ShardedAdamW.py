@@ -46,7 +46,7 @@ def run(student, values, gradients, lr):
             ),
             "changed in place": same_memory,
             "the parameters' own .grad": own_grad,
-            "bytes sent, at most": max(sent),
+            "bytes sent, at most": round(max(sent), 3),  # thirds of bytes, added up in another order, differ
         }
 
     return simulate(steps, len(gradients[0]))

@@ -137,7 +137,7 @@ exercise.mistake(
     "Your code counts one FLOP per weight. A multiply-add is two FLOPs.",
     'flops = 2 * model["weights"] → flops = model["weights"]',
 )  # fmt: skip
-exercise.mistake("Your code rounds up, so the last sequence is too many. Round down.", "math.floor(min → math.ceil(min")
+exercise.mistake("Your code rounds up, so it counts one sequence too many. Round down.", "math.floor(min → math.ceil(min")
 exercise.mistake("Memory and arithmetic work at the same time. Each may take all of `seconds`.",
                  "by_bandwidth = → by_bandwidth = (seconds - model[\"weight_bytes\"] / bandwidth) / (cache / bandwidth + flops / peak) if peak < math.inf and bandwidth < math.inf else")  # fmt: skip
 exercise.mistake("Return an integer, rounded down. There are no fractions of a sequence.",

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("At which guess do you stop, and what does the target's probability of each token lack there?")
+exercise = Exercise("At which guess do you stop, and how much of each token's target probability is still missing there?")
 
 
 def verified(student, draft, target, tokens, uniforms):

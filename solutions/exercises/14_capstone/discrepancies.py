@@ -26,6 +26,7 @@ def all_measured(draw, far=False):
     for name in names:
         plan, tolerance = draw(numbers), draw(any_of(0, 0.0, 1e-6, 0.02, 0.1, 0.5, 1.0))
         if far:
+            plan = max(plan, 1)  # then the difference also exceeds a tolerance that isn't multiplied by the plan
             tolerance = draw(any_of(0, 0.02, 0.05))
             share = draw(any_of(-1.0, -0.75, -0.3, -0.1, 0.1, 0.3, 2.0, 99.0))
         elif tolerance:

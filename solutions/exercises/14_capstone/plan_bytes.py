@@ -130,7 +130,7 @@ exercise.mistake("Missing: the output of the last LayerNorm, which is the input 
 exercise.mistake("Missing in each layer: the inputs of the two LayerNorms.", "(2 * width + 4 + heads) → (4 + heads)")
 exercise.mistake("Each layer has two LayerNorms, and keeps the input of both.", "(2 * width + 4 → (width + 4")
 exercise.mistake("Missing in each layer: the statistics of the LayerNorms.", "2 * width + 4 + heads → 2 * width + heads")
-exercise.mistake("Two LayerNorms with a mean and a reciprocal standard deviation each: four numbers for each token.",
+exercise.mistake("Two LayerNorms with a mean and a scale each: four numbers for each token.",
                  "2 * width + 4 + heads → 2 * width + 2 + heads")  # fmt: skip
 exercise.mistake("Missing in each layer: the log-sum-exp, one number for each query and head.", "2 * width + 4 + heads → 2 * width + 4")
 exercise.mistake("The log-sum-exp is one number for each query *and head*.", "2 * width + 4 + heads → 2 * width + 4 + 1")
