@@ -7,6 +7,7 @@ the site (`book/conf.py`) without a network.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -48,9 +49,13 @@ def make_book(
 
     Includes all lectures of the project unless ``lectures`` names some. Raises BuildError if a cell fails, if Sphinx
     warns about anything (such as a broken link, a missing image, or invalid markup), if other programs disturbed a
-    lecture's measurements, and if ``destination`` contains something else. A ``draft`` accepts disturbed measurements,
-    and its pages say so.
+    lecture's measurements, if ``destination`` contains something else, and, before a lecture runs, if Sphinx isn't
+    installed. A ``draft`` accepts disturbed measurements, and its pages say so.
     """
+    if importlib.util.find_spec("sphinx") is None:
+        raise build.BuildError(
+            "the packages that make the book are missing; install them with `python3 bootstrap.py --extra book`"
+        )
     if destination.exists() and any(destination.iterdir()) and not (destination / "searchindex.js").is_file():
         raise build.BuildError(
             f"{destination} contains something that is not a book; name an empty folder or a new one"

@@ -199,9 +199,12 @@ class Drawing:
             self.line([(x, y), near], "context", width=1, key=f"{key} line" if key else "")
         self.text(left, baseline, text, size=size, look="ink clear", key=key)
 
-    def before(self, x: float, y: float, *, anchor: str = "end") -> None:
-        """The caption of what the look "past" leaves of the setting before: it's there only while that is."""
-        self.text(x, y, "dashed: the setting before", anchor=anchor, size=11, look="quiet before", key="before")
+    def before(self, x: float, y: float, *, anchor: str = "end", how: str = "dashed") -> None:
+        """The caption of the copy of the setting before: it's there only while that is.
+
+        The copy is faint; where the look "past" leaves something of it, that is dashed.
+        """
+        self.text(x, y, f"{how}: the setting before", anchor=anchor, size=11, look="quiet before", key="before")
 
     def past(self, path: str, *, key: str) -> None:
         """Outlines that are seen only in the faint copy of the setting before, and dashed."""

@@ -8,6 +8,7 @@ import io
 import json
 import re
 import shutil
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -566,3 +567,12 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(build.BuildError, match="not a book; name an empty folder"):
         book.make_book(tmp_path, [made_up(tmp_path, "", "1")])
     assert other.read_text() == "months of work"
+
+
+def test_without_its_packages_no_lecture_runs_and_the_reason_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sphinx", None)
+    monkeypatch.setattr(book, "page", lambda *_, **__: pytest.fail("a lecture ran"))
+    with pytest.raises(build.BuildError, match="bootstrap.py --extra book"):
+        book.make_book(tmp_path / "book", [made_up(tmp_path, "", "1")])
