@@ -63,7 +63,7 @@ def show(panel: Panel, *, first: Mapping[str, Any]) -> Picture:
         drawing, x, y, xlabel="sequences generated together (batch)", ylabel="tokens/s, all sequences together",
         xwords="{:,.0f}".format, ywords=power, xticks=BATCHES[:: 4 if panel.narrow else 2],
     )  # fmt: skip
-    drawing.before(right, 12, how="faint")
+    drawing.before(right, 12, words="faint: before")
     accelerator = ACCELERATORS[card]
     serving = Serving(batch, context, 1, weights, cache, cards)
     memory, needed = accelerator.memory_bytes, model.parameters * FORMATS[weights]

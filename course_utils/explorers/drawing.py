@@ -199,12 +199,12 @@ class Drawing:
             self.line([(x, y), near], "context", width=1, key=f"{key} line" if key else "")
         self.text(left, baseline, text, size=size, look="ink clear", key=key)
 
-    def before(self, x: float, y: float, *, anchor: str = "end", how: str = "dashed") -> None:
+    def before(self, x: float, y: float, *, anchor: str = "end", words: str = "dashed: the setting before") -> None:
         """The caption of the copy of the setting before: it's there only while that is.
 
         The copy is faint; where the look "past" leaves something of it, that is dashed.
         """
-        self.text(x, y, f"{how}: the setting before", anchor=anchor, size=11, look="quiet before", key="before")
+        self.text(x, y, words, anchor=anchor, size=11, look="quiet before", key="before")
 
     def past(self, path: str, *, key: str) -> None:
         """Outlines that are seen only in the faint copy of the setting before, and dashed."""

@@ -85,7 +85,7 @@ def show(
         drawing, x, y, xlabel="arithmetic intensity, FLOP/B", ylabel="FLOP/s",
         xwords=power, ywords=power,
     )  # fmt: skip
-    drawing.before(left + 6, y.end + 12, anchor="start", how="faint")
+    drawing.before(right, y.end + 11, words="faint: before")
     dots = [(x(at), y(reached)) for _, at, reached in measured]
     zones = {}
     for low, high, look, label in ((x.low, ridge, "data", "memory-bound"), (ridge, x.high, "compute", "compute-bound")):

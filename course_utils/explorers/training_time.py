@@ -117,7 +117,7 @@ def _days(drawing: Drawing, x: Axis, y: Axis, hours: float, cards: int, publishe
             drawing.line(line, look, width=2.5 if key == "yours" else 2, dashes=dashes, key=f"line {key}")
     if published:
         drawing.text(x.end - 4, y.end + 14, "dashed: published", anchor="end", size=11, key="dashed")
-    drawing.before(x.end - 4, y.end + 28, how="faint")
+    drawing.before(x.end - 4, y.end + 28, words="faint: before")
     days = hours / 24 / cards
     said = duration(days)
     if y.low <= days <= y.high:
