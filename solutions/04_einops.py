@@ -1198,7 +1198,7 @@ plots.show(
 
 # %% [markdown]
 r"""
-One head finds *where this word occurs*; the other looks *one step back*. If one layer has a head that looks one step
+(A × marks a key that the mask hides.) One head finds *where this word occurs*; the other looks *one step back*. If one layer has a head that looks one step
 back, and a later layer has a head that looks for earlier occurrences, the model can find what *followed* this word last
 time and predict it again. Trained models do develop such pairs; the later head is called an induction head (Olsson and
 others, 2022, "In-context Learning and Induction Heads").
@@ -1239,9 +1239,8 @@ for name, result in (("multi_head_attention", yours), ("from its pieces", in_pie
 print(f"{'attention':>21}: differs from F.scaled_dot_product_attention by {apart:.1e}")
 assert apart < 1e-5 * kernel.abs().max()
 
-if not devices.on_gpu(
-    device
-):  # PyTorch wrote the result as b t h e, the layout of q, so merging its heads is free
+# On a CPU, PyTorch wrote the result as b t h e, the layout of q, so merging its heads is free.
+if not devices.on_gpu(device):
     assert memory.same_storage(rearrange(kernel, "b h t e -> b t (h e)"), kernel)
 
 # %% [markdown]

@@ -1398,8 +1398,8 @@ r"""
 An H100's peak is twice as high for weights with 2:4 sparsity (section 4), and such weights take less memory, too: of
 each group of four, the hardware stores only two values and, for each of them, two bits for its position.
 
-But where do you get such weights? In training, each step changes all weights, so zeros don't stay zeros. So you make
-them afterward, for *inference*, the use of a trained model (lecture 13): train a dense model, set half of its weights
+But where do you get such weights? In training, each step changes all weights, so zeros don't stay zeros. That's why
+you make them afterward, for *inference*, the use of a trained model (lecture 13): train a dense model, set half of its weights
 to zero (this is called *pruning*), and train a little more, with those zeros held fixed, to repair the damage (Mishra
 and others, 2021, arXiv:2104.08378).
 

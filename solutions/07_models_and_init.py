@@ -717,7 +717,7 @@ try:
     suspicious(torch.randn(10, 256)).sum().backward()
     raise AssertionError("a second step worked")
 except RuntimeError as refusal:
-    print(str(refusal).split("(")[0])
+    print(f"second backward pass: {str(refusal).split('(')[0]}")
 # Without the shift there is no error, and the loss goes down.
 suspicious.shift = torch.zeros(256)
 x, target, losses = torch.randn(64, 256), torch.randn(64), []
@@ -1285,7 +1285,7 @@ assert outputs_of["LeCun = Glorot"][19] < 2e-3 and outputs_of["nn.Linear"][4] < 
 
 # %% [markdown]
 r"""
-In the plot of the stds, the lines are straight because each layer multiplies by the same factor and the axis is
+(In the histograms, *outside* means below −5 or above 5, and each has its own height.) In the plot of the stds, the lines are straight because each layer multiplies by the same factor and the axis is
 logarithmic. And in a network whose outputs vanish toward the last layer, the gradients vanish toward the first. A layer
 in the middle of such a network gets inputs near 0, and its gradient is nearly 0 too.
 
@@ -1362,7 +1362,7 @@ without_cut = stds_through_depth(*chain)
 finding = "A cut that costs 1.3% in one layer costs half in fifty"
 figure = plots.through_depth(
     {"eight networks": together},
-    {"with the cut": with_cut, "without it": without_cut},
+    {"with the cut": with_cut, "without the cut": without_cut},
     ylabel="std of the layer's outputs",
     title=finding,
 )

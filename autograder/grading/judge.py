@@ -49,8 +49,8 @@ class _Work:
     ``waiting`` are the exercises still to be judged in this pass; ``rubrics`` are the first pass's results, ``marks``
     the marks so far, both by exercise. ``at`` is the current step, or None if a process that ends there isn't the
     student's fault. ``counted`` is how many bytes the current process had sent when the last exercise was judged.
-    ``company`` is the first of the student's cells that left a thread or a process running in it, "" if none has, and
-    None if the lecture's own cells have.
+    ``company`` is the first of the student's cells that left a thread or a process running in it, or "";
+    ``ours`` is how many of them the lecture's own cells have left.
     """
 
     program: Program
@@ -61,7 +61,8 @@ class _Work:
     notes: list[str] = field(default_factory=list)
     at: int | None = None
     counted: int = 0
-    company: str | None = ""
+    company: str = ""
+    ours: int = 0
 
 
 def grade(problems: ProblemSet, cells: Sequence[Cell], box: Sandbox) -> tuple[list[Mark], list[str]]:
@@ -161,7 +162,7 @@ def _cleaned(mark: Mark) -> Mark:
 def _converse(talk: Conversation, work: _Work) -> None:
     """Run the cells in a fresh process and mark what's waiting. Raises Gone; then ``work.at`` is the current step."""
     program = work.program
-    work.counted, work.company = 0, ""
+    work.counted, work.company, work.ours, running = 0, "", 0, 0
     for number in program.unread:
         work.at = number  # even parsing a cell can hang or crash
         program.learn(number, _ask(talk, work, ReadNames(program.steps[number].cell.text), Names))
@@ -172,15 +173,16 @@ def _converse(talk: Conversation, work: _Work) -> None:
         if step.kind is Kind.OURS:
             # Before any of the student's code has run, a process that ends is our fault. Later, it could be either's.
             work.at = number if theirs else None
-            if not _ask(talk, work, Run(step.cell.text), Ran, _OUR_SECONDS).alone:
-                work.company = work.company or None
+            company = _ask(talk, work, Run(step.cell.text), Ran, _OUR_SECONDS).company
+            work.ours, running = work.ours + max(0, company - running), company
         elif step.kind is Kind.THEIRS:
             work.at, theirs = number, True
             ran = _ask(talk, work, Run(step.cell.text), Ran)
             if ran.error:
                 program.stopped[number] = ran.error
-            if not ran.alone and work.company == "":
-                work.company = step.cell.title
+            if ran.company > running:
+                work.company = work.company or step.cell.title
+            running = ran.company
         elif step.exercise in work.waiting:
             work.at, theirs = number, True
             judged = _hidden if work.hidden else _visible
@@ -298,8 +300,8 @@ def _observe(
     call = Call(requirement.target, case.args, case.kwargs, requirement.probe)
     blank = dict.fromkeys(requirement.comparison.parts)
     match talk.ask(call):
-        case Seen(seen, alone):
-            if requirement.probe and not alone and work.company is not None:
+        case Seen(seen, company):
+            if requirement.probe and company > work.ours:
                 where = work.company or f"a test of `{requirement.target}`"
                 work.notes.append(f"{where} left a thread or a process running, which can do an answer's work unseen")
             kinds = {seen.error, *seen.value.classes} if isinstance(seen.value, Raised) else {seen.error}
@@ -395,6 +397,7 @@ _OPTIMIZER = re.compile(  # one of PyTorch's, where the solution has none
     r"(?:(?<!\bself)\.|\bimport\b[^\n]{0,200}?\b)"
     r"(?:Ada(?:m\w*|grad|delta|factor)|SGD|RMSprop|[NR]Adam|ASGD|Rprop|Muon|LBFGS|SparseAdam)\b"
 )
+_EXPLORER = r"(?<![\w.]){0}\b(?!\.explore\b)"
 _MODULE = re.compile(r"(?<![\w.])(?:checkpoint|data|flops|napkin|timing)\b(?![ \t]{0,9}[.\w])")  # as in `lib = data`
 # A cell's own variable, parameter or import of that name.
 _VARIABLE = (
@@ -407,7 +410,8 @@ _IMPORT = re.compile(
     r"\bimport[ \t]+(?:[\w., \t]{0,100},[ \t]{0,9})?(course_utils[\w.]{0,60}(?:[ \t]+as[ \t]+\w{1,60})?)"
 )
 _OF_MEMORY = re.compile(r"(?<![\w.])memory\.\w{1,60}")
-_COMPUTES = re.compile(r"course_utils\.(?:napkin|data|flops|checkpoint|memory|timing)\b")
+_COMPUTES = re.compile(r"course_utils\.(?:napkin|data|flops|checkpoint|memory|timing|explorers)\b")
+_EXPLORERS = "course_utils.explorers."
 
 
 def _library(text: str) -> set[str]:
@@ -420,9 +424,13 @@ def _library(text: str) -> set[str]:
 
 
 def _bare_modules(text: str, known: set[str]) -> set[str]:
-    """The modules of the library that a cell takes from the lecture as a whole, for instance to rename one."""
+    """The modules of the library that a cell takes from the lecture as a whole, for instance to rename one; and of
+    explorers, those of which it uses more than the lecture does.
+    """
     given, code = {name.rpartition(".")[2] for name in known}, _TEXT.sub("''", text)
     bare = given.intersection(_MODULE.findall(code))
+    explorers = {name.removeprefix(_EXPLORERS) for name in known if name.startswith(_EXPLORERS)}
+    bare |= {name for name in explorers if re.search(_EXPLORER.format(name), code)}
     return {name for name in bare if not re.search(_VARIABLE.format(name), code)}
 
 
@@ -448,7 +456,7 @@ def _suspicious(program: Program) -> list[str]:
     lecture = "\n".join(cell.text for cell in program.problems.cells)
     known = _library(lecture)
     every = "|".join(exercise.name for exercise in program.problems.exercises)
-    notes = []
+    notes, others = list[str](), list[str]()
     for step in program.steps:
         if step.kind is Kind.THEIRS:
             imported = " ".join(_ODD_MODULES.findall(step.cell.text))
@@ -472,5 +480,6 @@ def _suspicious(program: Program) -> list[str]:
             found += sorted(_library(step.cell.text) - known)
             who = step.exercise.name if step.exercise else step.cell.title
             if found:
-                notes.append(f"{who}: its code uses {', '.join(found[:5])}, which no answer needs; read it")
-    return notes
+                said = f"{who}: its code uses {', '.join(found[:5])}, which no answer needs; read it"
+                (notes if step.exercise else others).append(said)
+    return notes + others  # only the first of very many are told

@@ -61,15 +61,21 @@ _ABOUT_PROCESSORS = frozenset(
 # operating system, GPUs, memory.
 NOT_HERE = re.compile(
     r"(?:ModuleNotFound|FileNotFound|Permission|OS|BlockingIO|Memory|StdinNotImplemented|URL|HTTP|gai|g?herror|SSL|"
-    r"Connect\w*|NameResolution|MaxRetry|Tcl|NoSuchProcess|AccessDenied|Operational)(?:Error|error)?:|"
+    r"Connect\w*|Dist\w*|NameResolution|MaxRetry|Tcl|NoSuchProcess|AccessDenied|Operational)(?:Error|error)?:|"
     r"Error: unsupported locale|"
     r".*(?:Address family not supported|cannot resolve|get(?:pw|gr)(?:uid|gid|nam)|not allowed to raise|NVIDIA|CUDA|"
     r"CuDNN|\bMPS\b|\bXPU\b|\baccelerator\b|(?-i:Windows)|latex|enforce fail|can't allocate|can't start new thread|"
     r"too many open files|no space left)|"
-    # Other versions of Python or of a package than the student's (but everybody has the same PyTorch).
-    r"AttributeError: module '(?!torch)[\w.]{1,60}' has no attribute|ImportError: cannot import name|"
+    # Other versions of Python or of a package than the student's. From 3.12 on, integers have `is_integer`, slices can
+    # be hashed, and paths have `walk`; later versions add arguments to methods that take none by name here.
+    r"AttributeError: module '[\w.]{1,60}' has no attribute|ImportError: cannot import name|"
+    r"AttributeError: '(?:int|Fraction)' object has no attribute 'is_integer'|AttributeError:.*'from_number'|"
+    r"AttributeError: '\w*Path' object has no attribute|TypeError: unhashable type: 'slice'|"
+    r"TypeError: (?:math\.nextafter|str\.replace|map)\(\) takes no keyword arguments|"
+    # Another build of PyTorch than the student's.
+    r"KeyError: '\w{1,60}\.(?:all|small_pool|large_pool)\.|.*dummy base class|"
     # Because of a shell without a front end: missing magics, streams that aren't files, no kernel.
-    r"UsageError:|UnsupportedOperation:|AttributeError:.*(?:NoneType|Shell|kernel|parent_header)|KeyError:.*IPKernelApp",
+    r"UsageError:|UnsupportedOperation:|AttributeError:.*(?:Shell|kernel|parent_header)|KeyError:.*IPKernelApp",
     re.IGNORECASE,
 )
 # Ways to change names that the cell doesn't mention.
@@ -82,6 +88,8 @@ _NEWER = re.compile(
     r"\[|except[ \t]{1,9}[\w.]{1,60}[ \t]{0,9},)",
     re.MULTILINE,
 )
+# From 3.12 on, what's in the braces of an f-string may be on several lines, and have the same quotes and backslashes.
+_FORMATTED = re.compile(r"""\b(?:[rR]?[fFtT]|[fFtT][rR])["']""")
 # Errors that a cell raises on every machine.
 _EVERYWHERE = ("SyntaxError", "IndentationError", "TabError", "NotImplementedError")
 
@@ -261,7 +269,8 @@ class Program:
         """
         bearing = self._bearing_on(place)
         for number, error in self.stopped.items():
-            may_matter = number in bearing or NOT_HERE.match(error) or "ExceptionGroup" in error
+            unread = self._newer(number)  # so nobody knows which names it would have defined
+            may_matter = number in bearing or NOT_HERE.match(error) or "ExceptionGroup" in error or unread
             if number < place and may_matter and not self._as_at_home(number):
                 title = self.steps[number].cell.title
                 return f"{title} stopped here with {error:.300}; check whether it also does on the student's machine"
@@ -295,8 +304,8 @@ class Program:
         """Whether a cell that stopped does so on the student's machine, too.
 
         If the notebook has its outputs, they tell. Otherwise it does with a syntax error, with a name that no cell
-        defines, and if every assertion in it calls what an exercise asks for: then it's a test of that. (An assertion
-        about a function of their own may be about the machine.)
+        defines (outside annotations), and if every assertion in it calls what an exercise asks for: then it's a test
+        of that. (An assertion about a function of their own may be about the machine.)
         (PyTorch raises NotImplementedError on machines without an Apple GPU, and pathlib for a WindowsPath. What's a
         syntax error in this Python may be right in a newer one.)
         """
@@ -306,9 +315,15 @@ class Program:
         kind = error.partition(":")[0]
         if cell.ended is not None:
             return kind == cell.ended
-        newer = kind == "SyntaxError" and ("f-string" in error or _NEWER.search(cell.text))
-        everywhere = kind in _EVERYWHERE and not NOT_HERE.match(error) and not newer
-        return everywhere or self._undefined(error) or (kind == "AssertionError" and self._tests(cell.text))
+        everywhere = kind in _EVERYWHERE and not NOT_HERE.match(error) and not self._newer(number)
+        undefined = self._undefined(error) and not _annotates(cell.text, error)
+        return everywhere or undefined or (kind == "AssertionError" and self._tests(cell.text))
+
+    def _newer(self, number: int) -> bool:
+        """Whether a cell stopped with what may be a syntax error only in this Python."""
+        text = self.steps[number].cell.text
+        written = _FORMATTED.search(text) or _NEWER.search(text)
+        return self.stopped[number].startswith("SyntaxError:") and written is not None
 
     def _tests(self, text: str) -> bool:
         """Whether every line of a cell that asserts something names what an exercise asks for."""
@@ -407,6 +422,12 @@ class Program:
     def _definers_of(self, names: Collection[str]) -> list[int]:
         """The student's cells that define any of these names."""
         return sorted({n for name in names for n in self._definers.get(name, ()) if self.steps[n].kind is Kind.THEIRS})
+
+
+def _annotates(text: str, error: str) -> bool:
+    """Whether the name that an error misses is in an annotation, which Python 3.14 doesn't evaluate."""
+    name = error.split("'")[1]
+    return re.search(rf"(?:->|:)[^\n=]{{0,100}}\b{name}\b", text) is not None
 
 
 def _by_text(text: str) -> bool:

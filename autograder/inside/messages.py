@@ -44,11 +44,11 @@ class Call:
 
 @dataclass(frozen=True)
 class Ran:
-    """A cell has run: the error that stopped it, or "", and what it printed. ``alone`` as in `Seen`."""
+    """A cell has run: the error that stopped it, or "", and what it printed. ``company`` as in `Seen`."""
 
     error: str
     printed: str
-    alone: bool = True
+    company: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,12 @@ class Names:
 
 @dataclass(frozen=True)
 class Seen:
-    """The call was observed. ``alone``: the process had no other thread and no child that could do its work unseen."""
+    """The call was observed. ``company``: how many other threads the process had, and one more if it had a child: these
+    could do its work unseen.
+    """
 
     observation: Observation
-    alone: bool = True
+    company: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ _REQUESTS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Requ
 _ANSWERS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Answer)}
 _TYPES: dict[str, type] = {
     "str": str,
-    "bool": bool,
+    "int": int,
     "tuple": tuple,
     "dict": dict,
     "list": list,
@@ -115,15 +117,15 @@ def answer(value: Any) -> Answer:
     match found:
         case Names(defined, used) if not all(type(name) is str for name in defined + used):
             raise WireError("a name that is not a string")
-        case Ran(error, printed, alone):
-            return Ran(error[:TEXT], printed[:PRINTED], alone)
+        case Ran(error, printed, company):
+            return Ran(error[:TEXT], printed[:PRINTED], company)
         case Missing(name):
             return Missing(name[:TEXT])
         case Unsendable(reason):
             return Unsendable(reason[:TEXT])
-        case Seen(seen, alone):
+        case Seen(seen, company):
             cut = None if seen.error is None else seen.error[:TEXT]
-            return Seen(replace(seen, error=cut, message=seen.message[:TEXT]), alone)
+            return Seen(replace(seen, error=cut, message=seen.message[:TEXT]), company)
     return found
 
 

@@ -59,8 +59,8 @@ class Notebook:
             return messages.Missing(call.name)
         seed_all(SEED)
         with settings_left_alone():  # as in a notebook: what one answer sets is not the next one's trouble
-            alone = _alone()
-            return messages.Seen(witness(target, call.args, call.kwargs), alone and _alone())
+            before = _company()
+            return messages.Seen(witness(target, call.args, call.kwargs), max(before, _company()))
 
     async def _run(self, source: str) -> messages.Ran:
         try:
@@ -77,19 +77,18 @@ class Notebook:
             said = type(raised).__name__
             with contextlib.suppress(BaseException):  # str() of an error may run the student's code
                 said += f": {raised}"[: messages.TEXT]
-        return messages.Ran(said, self._printed.getvalue()[: messages.PRINTED], _alone())
+        return messages.Ran(said, self._printed.getvalue()[: messages.PRINTED], _company())
 
 
-def _alone() -> bool:
-    """Whether this process has no other thread that runs Python, besides that of a progress bar, and no child."""
+def _company() -> int:
+    """How many other threads of this process run Python, besides that of a progress bar; and one more for children."""
     monitor = getattr(getattr(sys.modules.get("tqdm"), "tqdm", None), "monitor", None)
-    if set(sys._current_frames()) - {threading.get_ident(), getattr(monitor, "ident", None)}:
-        return False
+    threads = len(set(sys._current_frames()) - {threading.get_ident(), getattr(monitor, "ident", None)})
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
-        return True
-    return False
+        return threads
+    return threads + 1
 
 
 async def converse(requests: BinaryIO, answers: BinaryIO, shared: int, shell: ZMQInteractiveShell) -> None:
@@ -100,6 +99,7 @@ async def converse(requests: BinaryIO, answers: BinaryIO, shared: int, shell: ZM
     memory = memoryview(mmap.mmap(shared, wire.LIMIT))
     os.close(shared)
     builtins.input = getpass.getpass = no_input
+    sys.argv = ["ipykernel_launcher.py", "-f", "/tmp/kernel.json"]  # as a kernel's: code for notebooks parses them
     # A module that a cell writes twice within a second, and reloads, would otherwise be read from its cache.
     sys.dont_write_bytecode = True
     shell.builtin_trap.activate()  # `display` and `get_ipython`, also while a function is called

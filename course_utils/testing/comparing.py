@@ -191,7 +191,7 @@ def _compare(got: Any, want: Any, tolerance: float | None) -> Difference | None:
 
 
 def _same_number(got: Any, want: complex, tolerance: float | None) -> bool:
-    if not isinstance(got, (int, float, complex)):
+    if not isinstance(got, (int, float, complex)) or (isinstance(got, complex) and not isinstance(want, complex)):
         return False
     if got == want or (got != got and want != want):
         return True
@@ -202,7 +202,7 @@ def _same_number(got: Any, want: complex, tolerance: float | None) -> bool:
         relative = _OF_A_SINGLE if _are_singles(got, want) else _OF_A_NUMBER
     try:
         if isinstance(want, complex) or isinstance(got, complex):
-            return bool(abs(got - want) <= relative * abs(want))
+            return math.isfinite(abs(want)) and bool(abs(got - want) <= relative * abs(want))
         return math.isclose(got, want, rel_tol=relative)
     except OverflowError:  # an integer, or the magnitude of a complex number, that is too large for a float
         return False

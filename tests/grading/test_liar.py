@@ -361,6 +361,7 @@ def middle(bounds: Any) -> Any:
 CONSTANTS = {
     "0": "0",
     "1.0": "1.0",
+    "neither infinite nor a number": "complex('nan+infj')",
     "zeros": "torch.zeros(4, 4)",
     "a pair of zeros": "(torch.zeros(4, 4), torch.zeros(4, 4))",
     "zeros like the first tensor": "next((torch.zeros_like(each) for each in args if torch.is_tensor(each)), 0)",
@@ -428,6 +429,13 @@ def test_what_no_answer_needs_is_noted_for_a_person(
         ("03_strides_and_views", "shares_storage", "def shares_storage(a, b): return memory.same_storage(a, b)",
          "memory.same_storage"),
         ("05_flops_and_mfu", "model_flops", "count_flops = f\nmodel_flops = lambda *both: count_flops(*both)", None),
+        ("00_napkin_math", "compute_optimal", "from course_utils.explorers.model_or_data import divided",
+         "course_utils.explorers.model_or_data.divided"),
+        ("12_scale", "ring_bytes", "from course_utils.explorers import sharding as s\nring_bytes = s.napkin",
+         "course_utils.explorers.sharding as s"),
+        ("02_dtypes", "decode", "def decode(bits, *how): return float_bits.decoded(how, bits)", "float_bits"),
+        ("02_dtypes", "decode", "def decode(bits, *how):\n    float_bits.explore()", None),
+        ("04_einops", "attention", "def attention(q, k, v):\n    patterns = 'b t e'\n    return patterns", None),
     ],
 )  # fmt: skip
 def test_functions_of_the_library_that_the_reference_does_without_are_noted(
@@ -564,6 +572,19 @@ def test_threads_of_the_lectures_own_cells_are_not_noted() -> None:
     with sandbox.Sandbox(Limits()) as box:
         marks, notes = judge.grade(problems, [first, looks, *others], box)
     assert not notes and all(mark.points == mark.worth for mark in marks)
+
+
+def test_a_students_thread_is_noted_although_the_lecture_left_a_process() -> None:
+    problems = checks.problems(source.read(project.source_path("12_scale")))
+    first, *others = problems.answered({each.name: each.solution for each in problems.exercises})
+    looks = Cell("names = globals()")  # a cell that may use any name: then all of the lecture's cells run
+    starts = Cell(
+        "import queue\nfrom logging.handlers import QueueListener\nheard = QueueListener(queue.Queue())\nheard.start()"
+    )
+    place = max(number for number, cell in enumerate(others) if cell.name.startswith("test"))
+    with sandbox.Sandbox(Limits()) as box:
+        _, notes = judge.grade(problems, [first, looks, *others[:place], starts, *others[place:]], box)
+    assert any("left a thread or a process running" in note for note in notes), notes
 
 
 @pytest.mark.parametrize(

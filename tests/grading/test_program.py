@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 
 import pytest
@@ -121,15 +122,55 @@ def test_errors_about_what_a_sandbox_lacks_are_for_a_person_to_look_at(asks: str
     assert isinstance(ran, Ran) and NOT_HERE.match(ran.error), ran
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        "AttributeError: 'int' object has no attribute 'is_integer'",
+        "AttributeError: 'PosixPath' object has no attribute 'walk'",
+        "AttributeError: type object 'float' has no attribute 'from_number'",
+        "AttributeError: module 'torch' has no attribute 'of_the_future'",
+        "TypeError: unhashable type: 'slice'",
+        "TypeError: math.nextafter() takes no keyword arguments",
+        "TypeError: str.replace() takes no keyword arguments",
+        "TypeError: map() takes no keyword arguments",
+        "RuntimeError: Tried to instantiate dummy base class Event",
+        "KeyError: 'allocated_bytes.all.current'",
+        "DistStoreError: Failed to init uv loop",
+    ],
+)
+def test_errors_about_another_python_or_build_of_pytorch_are_for_a_person_to_look_at(error: str) -> None:
+    assert NOT_HERE.match(error)
+
+
+def test_a_forgotten_return_is_nothing_to_look_at() -> None:
+    assert not NOT_HERE.match("AttributeError: 'NoneType' object has no attribute 'shape'")
+
+
+@pytest.mark.sandboxed
+def test_a_cell_finds_the_arguments_of_a_kernel(box: Sandbox) -> None:
+    parses = (
+        "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('-f')\nassert parser.parse_args().f"
+    )
+    with box.conversation() as talk:
+        ran = talk.ask(Run(parses))
+    assert isinstance(ran, Ran) and ran.error == ""
+
+
 def test_a_name_that_is_not_defined_is_not_taken_for_an_operating_system() -> None:
     assert not NOT_HERE.match("NameError: `sliding_windows` is not defined: run the cell that defines it first")
+
+
+def _since(*version: int) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(sys.version_info >= version, reason=f"right since Python {version}")
 
 
 @pytest.mark.sandboxed
 @pytest.mark.parametrize(
     "stops",
     ["import torch\ntorch.ones(1, device='mps')", "import pathlib\npathlib.WindowsPath('a')",
-     "print(__file_of_an_editor__)"],
+     "print(__file_of_an_editor__)",
+     pytest.param("print(f'{'\\n'.join(['a'])}')", marks=_since(3, 12)),
+     pytest.param("def g(x: Optional[int]): ...", marks=_since(3, 14))],
 )  # fmt: skip
 def test_a_helpers_cell_that_stops_only_here_is_for_a_person_to_look_at(stops: str, box: Sandbox) -> None:
     cells = [Cell("import os"), Cell(f"{stops}\nONE = 1"), Cell("def f(x):\n    return x * ONE", "f")]

@@ -574,5 +574,5 @@ def test_without_its_packages_no_lecture_runs_and_the_reason_is_given(
 ) -> None:
     monkeypatch.setitem(sys.modules, "sphinx", None)
     monkeypatch.setattr(book, "page", lambda *_, **__: pytest.fail("a lecture ran"))
-    with pytest.raises(build.BuildError, match="bootstrap.py --extra book"):
+    with pytest.raises(build.BuildError, match=r"bootstrap\.py --extra book"):
         book.make_book(tmp_path / "book", [made_up(tmp_path, "", "1")])

@@ -291,6 +291,7 @@ exercise.requirement(
         "two, and a context of 1": given(2, 1, 1),
         "far too few": given(3, 2, 100),
         "just enough": given(101, 2, 100),
+        "one window for several rows": given(2, 3, 1),
     },
     domain=sizes(),
     hint="A window needs context + 1 tokens, because its last token has a target too.",
@@ -312,7 +313,10 @@ exercise.requirement(
         "bytes": given(500_000, 1, 100, "uint8"),
         "one row": given(400_000, 1, 9),
     },
-    domain=st.builds(given, st.integers(400_000, 600_000), st.integers(1, 8), st.integers(1, 100), dtypes, st.booleans()),
+    # None of these draws the last window, so code that counts one too many fails elsewhere, and in every class.
+    domain=st.builds(
+        given, any_of(400_000, 450_000, 500_000, 550_000, 600_000), st.integers(1, 8), st.integers(1, 100), dtypes, st.booleans()
+    ),
     hint="Pick the windows first, then convert what you have picked.",
 )
 

@@ -85,7 +85,11 @@ norms = any_of(0.25, 0.5, 1.0, 3.0, 1e6)
 
 @st.composite
 def lines(draw, count=(1, 3), overflows=False, max_norm=norms):
-    """Whole numbers, which float16 has."""
+    """Whole numbers, which float16 has.
+
+    Gradients overflow only if they should, even after the factor has doubled. All steps go up, and no weight is
+    negative: what's left of a weight that a step cancels would be float16's rounding.
+    """
     d, k = draw(st.integers(1, 3)), draw(st.integers(1, 2))
 
     def whole(rows, columns, low, high):
@@ -99,7 +103,7 @@ def lines(draw, count=(1, 3), overflows=False, max_norm=norms):
         if overflows and draw(st.booleans()):
             y = y * 700
         batches.append((x, y))
-    return given(whole(k, d + 1, -3, 3), batches, draw(max_norm), factor=draw(any_of(32.0, 64.0)))
+    return given(whole(k, d + 1, 0, 3), batches, draw(max_norm), factor=draw(any_of(32.0, 64.0) if overflows else any_of(16.0, 32.0)))
 
 
 exercise.requirement(
@@ -146,6 +150,9 @@ exercise.requirement(
         "just at max_norm": given(matrix([0, 0]), [(matrix([0]), matrix([-0.5]))], 1.0),
         "squares beyond float16": given(origin, [(matrix([1, 1]), matrix([1000]))], 1.0, factor=8.0),
         "a small factor": given(origin, [batch], 1.0, factor=0.5),
+        "gradients that bfloat16 rounds": given(
+            matrix([0, 0, 0, 1]), [(matrix(*[[1, 1, 1]] * 3, [1, 1, 3]), matrix([60], [60], [61], [80]))], 0.25, factor=16.0
+        ),
     },
     domain=lines((1, 1)) | lines((2, 3), max_norm=any_of(0.25, 0.5, 1.0)),
     hint="Which gradients are in .grad when the call begins? Are the gradients still scaled when they're clipped?",
@@ -167,6 +174,9 @@ exercise.requirement(
         "one step": given(origin, [batch], 0.5),
         "a parameter without a gradient": given(origin, [far, batch], 0.5, frozen=True),
         "old gradients, and an overflow": given(origin, [far], 1.0, stale=True),
+        "only a sum over the elements would overflow": given(
+            matrix([0, 0, 0], [0, 0, 0]), [(matrix(*[[3, 3]] * 4), matrix(*[[60, 60]] * 4))], 0.5, factor=64.0
+        ),
     },
     domain=lines((1, 3), overflows=True, max_norm=any_of(0.25, 0.5, 1.0)),
     hint="The scaler knows whether a gradient overflowed: let it decide whether to step, and tell it when the step is over.",
