@@ -1051,7 +1051,7 @@ for run, card, model_name, data_name in published_runs:
     else:
         taken = 24 * FACTS[f"{run} duration"].value * FACTS[f"{run} devices"].value
     predicted = 24 * training_days(n, d, 1, peak, 0.4)  # hours of one card
-    rows.append((run, predicted / 1e3, taken / 1e3, "1,000 GPU-hours"))
+    rows.append((run, predicted / 1e3, taken / 1e3, "thousands of GPU-hours"))
 
 ratios = {run: taken / predicted for run, predicted, taken, _ in rows}
 close = [run for run, ratio in ratios.items() if 1 / 1.25 < ratio < 1.25]

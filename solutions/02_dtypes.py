@@ -976,9 +976,9 @@ fig = Figure(figsize=(8.9, 3.8), layout="constrained")
 axes = fig.add_subplot(xlabel="step", ylabel="weight", xlim=(0, 1290))
 for path in paths[:5]:
     axes.plot(path.tolist(), color=plots.MEASURED, linewidth=1, alpha=0.6)
-axes.plot(paths.mean(dim=0).tolist(), color=plots.MEASURED, linewidth=3)
+axes.plot(paths.mean(dim=0).tolist(), color=plots.MEASURED, linewidth=2)
 axes.plot(to_nearest, color=plots.MEASURED, linewidth=3, linestyle=":")
-axes.plot([0, 1000], [1, 2], color=plots.PREDICTED, linewidth=1.5, linestyle="--")
+axes.plot([0, 1000], [1, 2], color=plots.PREDICTED, linewidth=2.5, linestyle="--")
 for text, height in (
     ("stochastic:\nfive weights,\nand the mean of 200", 1.72),
     ("exact (dashed)", 2.03),

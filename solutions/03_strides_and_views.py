@@ -978,8 +978,8 @@ assert shared.tolist() != list(range(100, 108))  # some slots were written sever
 r"""
 *Try it yourself:* print `shared`. How many times was each slot written? Compare with the picture.
 
-> **Trap: strides count slots.** (“In elements” names only the unit.) If the tokens are themselves a view with gaps,
-> strides of `(1, 1)` show you what's in the gaps.
+> **Trap: strides count slots of the storage,** not elements of the tensor you start from. If the tokens are themselves
+> a view with gaps, strides of `(1, 1)` show you what's in the gaps.
 """
 
 # %%
@@ -1113,16 +1113,16 @@ r"""
 $\text{slot} = \text{offset} + \sum_i \text{index}_i \cdot \text{stride}_i$. Slices, `view`, `T`, `transpose`, `expand`
 and `as_strided` make views. `clone`, `contiguous` (unless the tensor is contiguous already), and indexing with a list,
 a mask or a tensor of indices make copies. `reshape` makes one or the other. Two dimensions merge if
-$\text{stride}_i = \text{stride}_{i+1} \cdot \text{shape}_{i+1}$, and splitting always works. To find out whether two
+$\text{stride}_i = \text{stride}_{i+1} \cdot \text{shape}_{i+1},$ and splitting always works. To find out whether two
 tensors share a storage, compare the addresses of their storages.
 
 **Mindset.** At each change of shape, ask whether it's a view or a copy. If you rely on a view, write `view` and let
 PyTorch check. If it's a copy, work out how many bytes it takes. Before you write in place, know who else uses the
 storage.
 
-**Intuitions.** A view takes microseconds and no memory, whatever its size. A copy takes as long as its bytes divided by
-the bandwidth, or longer if it reads down the columns. The number of elements doesn't tell you how much memory they use;
-look at the size of the storage.
+**Intuitions.** A view takes about a microsecond and no memory, whatever its size. A copy takes as long as its bytes
+divided by the bandwidth, or longer if it reads down the columns. The number of elements doesn't tell you how much
+memory they use; look at the size of the storage.
 
 Next: [04 · Einops](../04_einops/04_einops.ipynb). Can you give the dimensions names, so that you don't have to remember
 what dimension −2 was?

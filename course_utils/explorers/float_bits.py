@@ -335,7 +335,7 @@ def _range(drawing: Drawing, form: Format, value: float, x: Axis, line: float) -
     """The number's magnitude among the powers of two. Returns its place, if it is between two of them."""
     narrow = drawing.width < 500
     words = f"{form.name}: {'' if narrow else 'magnitudes from '}{_power(form.smallest)} to {plain(form.largest)}, "
-    words += "subnormal where light" if narrow else "subnormal where the bar is light"
+    words += "subnormal left of the line" if narrow else "subnormal left of the line in the bar"
     drawing.text(x.start, line - 12, words, key="range")
     drawing.line([(x.start, line), (x.end, line)], "context", behind=True)
     for power in range(-128, 129, 64 if narrow else 32):

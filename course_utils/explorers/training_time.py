@@ -108,7 +108,7 @@ def _days(drawing: Drawing, x: Axis, y: Axis, hours: float, cards: int, publishe
         drawing.text(x.start - 6, y(value) + 4, words, anchor="end", size=11, behind=True)
     drawing.line([(x.start, y.end), (x.start, y.start), (x.end, y.start)], "ink", width=1, behind=True)
     drawing.text((x.start + x.end) / 2, y.start + 33, "number of cards", anchor="middle", behind=True)
-    drawing.text(4, 14, "Days, by number of cards", bold=True, behind=True)
+    drawing.text(4, 14, "Time, by number of cards", bold=True, behind=True)
 
     for total, look, dashes, key in ((published, "context", "5 4", "published"), (hours, "compute", "", "yours")):
         first, last = max(x.low, total / 24 / y.high), min(x.high, total / 24 / y.low)
