@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import secrets
@@ -89,7 +90,9 @@ def _one_of(folder: Path | None, lecture_name: str | None, *, may_have_class: bo
         paths = source.lectures(project.SOLUTIONS) if folder is None else ClassFolder(folder).lectures
     if lecture_name is not None and lecture_name not in (names := [path.stem for path in paths]):
         more = "; for one of a class's own lectures, add --class FOLDER" if may_have_class and folder is None else ""
-        raise typer.BadParameter(f"there is no lecture {lecture_name!r}; there are {', '.join(names)}{more}")
+        near = difflib.get_close_matches(lecture_name, names, 1, 0.7)
+        meant = f"perhaps {near[0]}" if near else f"there are {', '.join(names)}"
+        raise typer.BadParameter(f"there is no lecture {lecture_name!r}; {meant}{more}")
     return lecture_name
 
 
@@ -159,6 +162,9 @@ def init(
             for lecture in lectures:
                 console.print(f"{folder}/source/{lecture.name}", highlight=False)
             _draw_inputs(course, lectures)
+    around, here = folder.resolve().parents, project.ROOT.resolve()
+    if here in around and here / "build" not in around:
+        _say("• this folder is inside the course's repository: never commit it, since it has grades and hidden inputs")
     if not (course.roster.exists() and (folder / SETTINGS).exists()):
         console.print(
             f"Next, in {folder}:\n  write roster.csv and class.toml             (the students and the due dates; "
@@ -218,7 +224,7 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
                 read.append(submission.parse(each, problems))
             elif there := course.instead(name, lecture_name):  # a notebook under another name
                 problem = f"there is no such notebook; the folder has {listed(there)}"
-                remedy = f"if that is the notebook, rename it to {lecture_name}.ipynb; otherwise ask the student for it"
+                remedy = f"if the notebook is among it, put it there as {lecture_name}.ipynb; otherwise ask for it"
                 finding = submission.Finding(each.path, problem, remedy)
                 read.append(submission.Submission(each.path, (), (finding,)))
         left_out = roster.left_out(course, lecture_name)
@@ -408,6 +414,8 @@ def grade(
             todo = plan(ClassFolder(folder), lecture_name, again=again, roster=roster_file)
             for student in todo.wanted:
                 _say(f"would grade {student}")
+            for remark in todo.remarks:
+                _say(f"• {remark}")
             console.print(
                 f"{len(todo.wanted)} to grade, {len(todo.kept)} graded before, {len(todo.absent)} not submitted"
             )

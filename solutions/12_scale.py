@@ -265,7 +265,7 @@ But bytes aren't everything. Suppose that a message has a latency of 10 µs, and
 # %% tags=["folded"]
 for what, size in (
     ("a vector of 4,096 numbers", 4 * 4_096),
-    ("all gradients of Llama 3.1 8B", 4 * llama.parameters),
+    ("all gradients of Llama 3.1 8B, in float32", 4 * llama.parameters),
 ):
     of_8, of_1024 = (ring_seconds("all_reduce", size, n, 10e-6, 50e9) for n in (8, 1_024))
     print(

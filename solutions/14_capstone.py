@@ -632,11 +632,13 @@ assert counted == work  # exactly
 
 # %% [markdown]
 r"""
-**The first loss.** All logits are near 0, so the model gives each byte about the same probability, and the loss should
-be near $\ln 256$. (A logit is the dot product of $d$ normalized numbers with weights whose standard deviation is 0.02.
-So the variance of the logits is $\sigma^2 = 0.02^2 d$. The loss exceeds $\ln 256$ by about half of that, because it
-contains the logarithm of the softmax's denominator: for small logits $z$, the mean of $e^z$ is about $1 + \sigma^2/2$,
-and its logarithm is about $\sigma^2/2$.)
+**The first loss.** Nearly all logits are near 0, so the model gives each byte about the same probability, and the loss
+should be near $\ln 256$. (A logit is the dot product of $d$ normalized numbers with weights whose standard deviation is
+0.02. So the variance of the logits is $\sigma^2 = 0.02^2 d$. It adds about half of itself to $\ln 256$, because the
+loss contains the logarithm of the softmax's denominator: for small $z$, the mean of $e^z$ is about $1 + \sigma^2/2$,
+and its logarithm is about $\sigma^2/2$. With tied weights, the loss is a little lower than that, by less
+than a tenth: the byte just read has a logit clearly above 0, and in source code, with its indents, a fifth of the bytes
+are followed by the same byte.)
 
 **The causal mask.** If you change a token, the logits at all earlier positions must stay the same. (In `float64`,
 rounding errors stay far below $10^{-9}$; we count anything above that as a change.)

@@ -229,7 +229,7 @@ def _content(path: Path) -> bytes:
 def _cells(path: Path, content: bytes) -> tuple[list[tuple[Cell, str]], list[Finding]]:
     """The cells, each with its type. Doesn't use nbformat, whose validation can take hours on a hostile file."""
     if not content.strip():
-        raise _Broken("it is not JSON: it is empty")
+        raise _Broken("it is empty")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -54,13 +54,7 @@ def settle(
     Returns remarks for the instructor. Raises what :func:`autograder.grading.engine.grade_all` raises.
     """
     remarks: list[str] = []
-    found: dict[str, _Theirs] = {}
-    for student in students:
-        try:
-            if (theirs := _several(folder, problems, student)) is not None:
-                found[student] = theirs
-        except attempts.AttemptError as error:
-            remarks.append(f"{student}: {error}")
+    found = _all(folder, problems, students, remarks)
     tasks = list(_tasks(folder, problems, found, limits, again, unsafe, remarks))
     if tasks:
         outcomes = engine.grade_all(iter(tasks), limits, unsafe=unsafe, workers=workers, scheduler=scheduler)
@@ -79,6 +73,24 @@ def settle(
             if best := _best(folder, rules, students[student], theirs):
                 remarks += _keeping(partial(attempts.install, folder, problems.lecture_name, student, *best))
     return remarks
+
+
+def waiting(folder: ClassFolder, problems: ProblemSet, students: Iterable[str], *, again: bool = False) -> int:
+    """How many attempts `settle` would grade."""
+    found = _all(folder, problems, students, [])
+    return len(list(_tasks(folder, problems, found, Limits(), again, False, [])))
+
+
+def _all(folder: ClassFolder, problems: ProblemSet, students: Iterable[str], remarks: list[str]) -> dict[str, _Theirs]:
+    """The attempts of everybody who has several. Adds a remark on each student whose attempts can't be read."""
+    found: dict[str, _Theirs] = {}
+    for student in students:
+        try:
+            if (theirs := _several(folder, problems, student)) is not None:
+                found[student] = theirs
+        except attempts.AttemptError as error:
+            remarks.append(f"{student}: {error}")
+    return found
 
 
 def _several(folder: ClassFolder, problems: ProblemSet, student: str) -> _Theirs | None:

@@ -187,6 +187,11 @@ def decide(
         raise DecisionError("--withdraw drops points and comment\n  → leave out --points and --comment")
     if points is None and comment is None and not (withdraw or reviewed or until):
         raise DecisionError("nothing is decided\n  → add --points, --comment, --reviewed, --until or --withdraw")
+    if reviewed and exercise and points is None and comment is None:
+        raise DecisionError(
+            "a review is of the whole submission\n  → leave out the exercise once you've checked all notes, or add "
+            "--points or --comment for this one"
+        )
     if student not in (students := rosters.of(folder, lecture_name, roster)):
         raise DecisionError(rosters.unknown(folder, lecture_name, student, students.values()))
     result = results.standing(folder, lecture_name, student)

@@ -183,6 +183,14 @@ def _handed_in(folder: ClassFolder, lecture_name: str, student: str) -> datetime
     return None if stamp is None else moment(stamp[:200].decode("utf-8", "replace"))
 
 
+def unclear(folder: ClassFolder, lecture_name: str, student: str) -> str:
+    """What is wrong with the file that tells when a student handed in, or ""; without that time nobody is late."""
+    path = folder.assignment(student, lecture_name) / exchange.TIMESTAMP
+    if submission.read(path).data is None or _handed_in(folder, lecture_name, student) is not None:
+        return ""
+    return f"{one_line(str(path))} has no time that can be read, so nothing is late; write 2026-11-30 18:00:00 UTC"
+
+
 def _unread(folder: ClassFolder, result: Result, last: attempts.Attempt) -> str:
     """Why nothing of the last attempt can be graded, or "" if it can."""
     if not last.notebook:

@@ -7,6 +7,7 @@ who handed in what.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import errno
 import glob
 import json
@@ -301,7 +302,10 @@ class ClassFolder:
         students, _ = self._students(lecture_name)
         if not students.is_dir():
             place = self.submission("STUDENT", lecture_name)
-            raise FolderError(f"{students} is missing\n  → put submissions into {place}")
+            raise FolderError(
+                f"{students} is missing\n  → put submissions into {place}, or let `course collect` do it; "
+                "`course init` makes a new class"
+            )
 
     def present(self, lecture_name: str) -> set[str]:
         """The names of all students who have handed something in, for any lecture, or have a result for this one."""
@@ -358,6 +362,20 @@ class ClassFolder:
             there |= {one_line(line) for line in data.decode("utf-8", "replace").splitlines()[:20] if line}
             there.discard(INSTEAD)
         return sorted(there)
+
+    def misplaced(self, student: str, lecture_name: str) -> str:
+        """A remark on what looks like a student's notebook in the wrong place beside this lecture's folder; or ""."""
+        beside = self.assignment(student, lecture_name).parent
+        if beside.name != student:  # nbgrader's settings put something else there
+            return ""
+        with contextlib.suppress(OSError):
+            names = {path.name for path in beside.iterdir()} - {path.stem for path in self.lectures}
+            near = {*difflib.get_close_matches(lecture_name, names, 3, 0.8)}
+            if found := sorted(name for name in names if name.endswith(".ipynb") or name in near):
+                here, there = one_line(str(beside)), one_line(str(self.submission(student, lecture_name)))
+                said = f"{student} has {listed(found)} in {here}, where nothing is graded"
+                return f"{said}; if it's the notebook, move it to {there}"
+        return ""
 
     def remark(self, student: str, lecture_name: str) -> str:
         """A remark that names the files a student handed in instead of the notebook; "" if there are none."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from autograder.grading import engine, sandbox, source, worker
 from autograder.grading.marks import Result, State
 from autograder.grading.submission import HandedIn, digest
-from autograder.grading.text import MESSAGE_LIMIT, clean
+from autograder.grading.text import MESSAGE_LIMIT, clean, counted
 from autograder.grading.worker import Done, EngineError, Failed, Graded, Task, unreadable
 from autograder.inside.limits import Limits
 from autograder.locks import locked
@@ -115,16 +115,27 @@ def grade_class(
         number, _, last = result.attempt.removeprefix("attempt ").partition(" of ")
         if not rules.best and number != last and not result.unread:
             place = folder.attempts(name, lecture_name) / last / f"{lecture_name}.ipynb"
-            plan.remarks.append(f"{name}: attempt {number} of {last} is graded, not the last one, which is {place}")
+            there = folder.submission(name, lecture_name)
+            which = f"attempt {number} of {last} is graded, not the last one"
+            plan.remarks.append(f"{name}: {which}; if you want that graded, copy {place} to {there}")
+    for name in standing:
+        if said := due.unclear(folder, lecture_name, name):
+            plan.remarks.append(f"{name}: {said}")
     return Summary(standing, tuple(run.graded), tuple(plan.remarks), problem, tuple(plan.left_out), tuple(run.changed))
 
 
 def plan(folder: ClassFolder, lecture_name: str, *, again: bool = False, roster: Path | None = None) -> Plan:
     """Who would be graded now, without changing anything."""
-    lecture, _ = _ready(folder, lecture_name)
+    lecture, rules = _ready(folder, lecture_name)
     run = _Run(folder, lecture, roster, again)
     for student in run.plan.students:
         run.look(student)
+    problems = folder.problems(lecture)
+    if rules.best and (more := best.waiting(folder, problems, run.plan.students, again=again)):
+        run.plan.remarks.append(
+            f"{counted(more, 'attempt')} will be graded first, because the best one counts; if another one is the best "
+            "then, it is graded as the student's submission, too"
+        )
     return run.plan
 
 
@@ -176,6 +187,7 @@ class _Run:
             self.plan.remarks += [note.splitlines()[0] for note in stands.notes]
         if handed_in.nothing:
             self.plan.absent.append(student)
+            self.plan.remarks += filter(None, [self._folder.misplaced(student, name)])
             if stands.state is not State.NOT_SUBMITTED:
                 self.plan.remarks.append(
                     f"{student}'s {name}.ipynb is no longer in submitted/, but its result still counts: put the file "

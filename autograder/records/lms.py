@@ -19,6 +19,7 @@ from autograder.grading.marks import Result, State
 from autograder.grading.source import Lecture
 from autograder.grading.text import clean, one_line
 
+from .folder import listed
 from .roster import Student, words
 
 Table = list[list[str]]
@@ -31,6 +32,11 @@ _NOT_ASSIGNMENTS = re.compile(
 _ABOUT_STUDENTS = {
     "student", "lastname", "firstname", "id", "sis user id", "sis login id", "section", "integration id",
     "root account", "username", "id number", "email address",
+}  # fmt: skip
+# What a gradebook from Moodle says of a student, beside the grades.
+_IN_MOODLE = {
+    "first name", "last name", "surname", "full name", "username", "id number", "institution", "department",
+    "email address", "last downloaded from this course",
 }  # fmt: skip
 _TITLE_AND_ID = re.compile(r"(.*)\s\(([0-9]+)\)", re.DOTALL)
 # Where a formula would begin, perhaps after invisible joiners or empty quotation marks.
@@ -332,8 +338,10 @@ def _compare_moodle(path: Path, table: Table, who: Sequence[Student], ours: Tabl
     same = [at for at, each in enumerate(stripped) if each == title or each.endswith(f": {title}")]
     if len(same) != 1:
         problem = "no grade item is" if not same else f"{len(same)} grade items are"
+        items = [each for each in stripped if each.lower() not in _IN_MOODLE]
         comparison.problems.append(
-            f"{problem} called {title!r} in this gradebook: choose one in Moodle, or pass another --title"
+            f"{problem} called {title!r} in this gradebook: choose one in Moodle, or pass another --title (it has "
+            f"{listed(items) or 'none'})"
         )
     at, ours_at = head.index(column.lower()), ours[0].index(column)
     lines: list[_Line] = []

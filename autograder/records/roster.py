@@ -21,7 +21,7 @@ from pathlib import Path
 from autograder import CourseError
 from autograder.grading.text import clean, one_line
 
-from .folder import ClassFolder
+from .folder import NAMED, ClassFolder
 
 # Letters that aren't another one with an accent. Some systems write them, and ä, ö and ü, with an e.
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ı": "i", "æ": "a", "œ": "o", "þ": "th"})
@@ -61,7 +61,10 @@ def read(path: Path) -> list[Student]:
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
+            first = file.readline()
+            file.seek(0)
+            # Where a comma is the decimal sign, Excel separates columns by semicolons.
+            reader = csv.DictReader(file, delimiter=";" if first.count(";") > first.count(",") else ",")
             rows = list(reader)
             columns = [_column(name) for name in reader.fieldnames or ()]
     except OSError as error:
@@ -70,15 +73,24 @@ def read(path: Path) -> list[Student]:
         raise RosterError(f"{path} is not a CSV file in UTF-8 ({error})\n  → save it as one") from error
     column = next((name for name in ("id", "student_id", "student") if name in columns), None)
     if column is None:
-        raise RosterError(f"{path} has no column `id`\n  → its first line must name the columns, one of them id")
+        there = f": it has {', '.join(name[:40] for name in columns[:NAMED])}" if columns else ""
+        advice = "its first line must name the columns, one of them id"
+        raise RosterError(f"{path} has no column `id`{one_line(there)}\n  → {advice}")
     for name in columns:
         if name not in _COLUMNS and (meant := difflib.get_close_matches(name, _COLUMNS - {*columns}, 1, 0.85)):
             raise RosterError(f"{path} has a column {name!a:.40}\n  → call it {meant[0]}, or something else")
     found: dict[str, Student] = {}
     seen: dict[str, dict[str, str]] = {}
-    for row in rows:
+    for number, row in enumerate(rows, 1):
         values = {_column(key): (value or "").strip() for key, value in row.items() if isinstance(key, str)}
+        if any(row.get(None) or ()):
+            raise RosterError(
+                f"{path}: student {number} has more values than there are columns\n  → put quotation marks around a "
+                "value that contains a separator"
+            )
         if not (student := values.get(column, "")):
+            if any(map(values.get, ("name", "first_name", "last_name", "email", "login"))):
+                raise RosterError(f"{path}: student {number} has no {column}\n  → add it, or remove that line")
             continue
         ours = {key: value for key, value in values.items() if key in _COLUMNS}
         if seen.setdefault(student, ours) != ours:

@@ -144,7 +144,11 @@ _COLORS = {
     Met.HIDDEN: "var(--jp-error-color1, #d1242f)",
 }
 _WORDS = {Met.NOT_TRIED: "not tried yet", Met.HIDDEN: "not on hidden inputs"}
-_STUB = Failure("", advice="Write your code above, instead of `raise NotImplementedError()`; then run both cells.")
+_STUB = Failure(
+    "",
+    advice="Write your code above, instead of `raise NotImplementedError()`; then run both cells. (If it's there, it "
+    "calls what another exercise asks for, and that isn't written yet.)",
+)
 Tried = tuple[Requirement, Case, Outcome, str]  # the text is the call in words
 
 

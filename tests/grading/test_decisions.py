@@ -553,6 +553,7 @@ def test_an_extension_ends_after_the_due_date_and_is_said(course: Class) -> None
         (["ada", FIRST.name, "--points", "nan"], "nan points cannot be given"),
         (["ada", FIRST.name, "--points", "-1"], "-1 points cannot be given"),
         (["ada", FIRST.name, "--withdraw", "--points", "1"], "leave out --points"),
+        (["ada", FIRST.name, "--reviewed"], "a review is of the whole submission"),
         (["ada", "--until", "tomorrow"], "tomorrow is not a date"),
         (["adda", FIRST.name, "--points", "1"], "there is no student 'adda'"),
         (["../ada", "--until", "2026-11-30"], "there is no student '../ada'"),

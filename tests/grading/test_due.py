@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shlex
 import zipfile
 from collections.abc import Iterator
@@ -116,6 +117,8 @@ def test_who_handed_in_nothing_or_at_an_unknown_time_pays_nothing(course: ClassF
     assert counts(course, "cy").state is State.NOT_SUBMITTED and not counts(course, "cy").late
     (course.assignment("ada", NAME) / "timestamp.txt").write_text("yesterday")
     assert not counts(course, "ada").late
+    assert "timestamp.txt has no time that can be read" in due.unclear(course, NAME, "ada")
+    assert due.unclear(course, NAME, "cy") == ""
     (course.root / due.SETTINGS).unlink()
     hand_in(course, "bob", DUE + timedelta(days=9))
     assert not counts(course, "bob").late
@@ -400,11 +403,13 @@ def test_an_earlier_attempt_that_is_graded_although_the_last_should_be_is_pointe
     (course.root / due.SETTINGS).write_text('attempt = "best"\n' + RULES, encoding="utf-8")
     attempt(course, 1, {LECTURE.exercises[0].name: LECTURE.exercises[0].solution}, DUE - timedelta(days=3))
     attempt(course, 2, {}, DUE - timedelta(days=2))
-    assert not graded(course).remarks
+    [remark] = grade.plan(course, NAME).remarks
+    assert remark.startswith("2 attempts will be graded first")
+    assert not graded(course).remarks and not grade.plan(course, NAME).remarks
     (course.root / due.SETTINGS).write_text(RULES, encoding="utf-8")
     [remark] = graded(course).remarks
-    assert remark.startswith("ada: attempt 1 of 2 is graded, not the last one, which is ")
-    assert Path(remark.split(" which is ")[1]).is_file()
+    assert remark.startswith("ada: attempt 1 of 2 is graded, not the last one; if you want that graded, copy ")
+    assert Path(re.search(" copy (.*) to ", remark)[1]).is_file()  # type: ignore[index]
 
 
 def test_an_attempt_that_a_review_could_make_the_best_counts_until_somebody_has_looked(

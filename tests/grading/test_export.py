@@ -160,6 +160,8 @@ def test_a_roster_whose_ids_are_missing_or_no_folders_is_refused(
         ("id,extra_day\nada,3\n", "has a column 'extra_day'\n  → call it extra_days"),
         ("id,e-mail\nada,a@b.c\n", "has a column 'e_mail'\n  → call it email"),
         ("id,name\nada,Ada\nada,Ada King\n", "has two different lines for ada"),
+        ("id,name\nada,Ada\n,Bob\n", "student 2 has no id"),
+        ("id,name\nada,King, Ada\n", "student 1 has more values than there are columns"),
     ],
 )
 def test_a_roster_with_a_misspelled_column_or_two_lines_for_one_student_is_refused(
@@ -169,6 +171,12 @@ def test_a_roster_with_a_misspelled_column_or_two_lines_for_one_student_is_refus
     with pytest.raises(roster.RosterError) as caught:
         roster.read(tmp_path / "roster.csv")
     assert says in str(caught.value)
+
+
+def test_columns_may_be_separated_by_semicolons_and_empty_lines_are_nobody(tmp_path: Path) -> None:
+    (tmp_path / "roster.csv").write_text('id;name;also\nada;"King, Ada";"ak; al"\n;;\n', encoding="utf-8")
+    [ada] = roster.read(tmp_path / "roster.csv")
+    assert (ada.student, ada.name, ada.also) == ("ada", "King, Ada", ("ak", "al"))
 
 
 def test_columns_are_found_however_they_are_spaced(tmp_path: Path) -> None:

@@ -376,6 +376,22 @@ def test_every_command_names_what_was_handed_in_instead_of_the_notebook(tmp_path
     )
 
 
+@pytest.mark.parametrize("name", [f"{NAME}.ipynb", "my work.ipynb", NAME[:-1], f"{NAME}s"])
+def test_grading_names_what_looks_like_a_notebook_in_the_wrong_place(tmp_path: Path, name: str) -> None:
+    course = ClassFolder(tmp_path)
+    place = course.assignment("ada", NAME).parent / name
+    if name.endswith(".ipynb"):
+        place.parent.mkdir(parents=True)
+        place.write_bytes(b"{}")
+    else:
+        place.mkdir(parents=True)
+    course.assignment("bob", "03_strides_and_views").mkdir(parents=True)
+    course.roster.write_text("id\nada\nbob\n", encoding="utf-8")
+    give_cases(tmp_path)
+    [remark] = grade_class(course, database=None).remarks
+    assert remark.startswith(f"ada has {name} in ") and f"move it to {course.submission('ada', NAME)}" in remark
+
+
 def test_of_many_files_handed_in_instead_five_are_named_everywhere(tmp_path: Path) -> None:
     course = ClassFolder(tmp_path)
     course.assignment("ada", NAME).mkdir(parents=True)

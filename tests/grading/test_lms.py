@@ -319,7 +319,8 @@ def test_a_dry_run_says_what_moodle_would_do(course: Path, tmp_path: Path) -> No
     assert "• ada is not in this gradebook as Username ada@x.org" in run(course, "--against", str(file), code=1)
     with pytest.raises(Refused):
         there.upload(written(course, Format.MOODLE), "Username", "login", {"01_tensors": "01_tensors"})
-    assert "no grade item is called" in run(course, "--against", str(file), "--title", "Tensors", code=1)
+    said = run(course, "--against", str(file), "--title", "Tensors", code=1)
+    assert "no grade item is called 'Tensors'" in said and "it has Assignment: 01_tensors" in said, said
 
 
 @pytest.mark.parametrize(

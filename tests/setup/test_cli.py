@@ -67,7 +67,7 @@ def test_every_command_explains_itself(name: str) -> None:
     ("arguments", "says"),
     [
         (["grade", "{}"], "Missing argument 'LECTURE'"),
-        (["grade", "{}", "1_tensors"], "there is no lecture '1_tensors'; there are 00_napkin_math, 01_tensors,"),
+        (["grade", "{}", "1_tensors"], "there is no lecture '1_tensors'; perhaps 01_tensors"),
         (["grade", "{}", "../solutions/01_tensors"], "there is no lecture"),
         (["grade", "{}", ""], "there is no lecture ''"),
         (["grade", "{}", "01_tensors", "--workers", "-1"], "Invalid value for '--workers'"),
