@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterator
 from autograder.inside.limits import Limits
 
 from . import sandbox, worker
-from .sandbox import SandboxError
+from .sandbox import unavailable
 from .worker import Done, Failed, Task
 
 
@@ -28,7 +28,7 @@ def grade_all(
     """
     for task, outcome in _spread(tasks, limits, unsafe, workers, scheduler):
         if isinstance(outcome, Failed) and outcome.refused:
-            raise SandboxError(outcome.reason)  # the next task would have no sandbox, either
+            raise unavailable(outcome.reason)  # the next task would have no sandbox, either
         yield task, outcome
 
 

@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection, wait
 
 from autograder.inside.limits import Limits
 
-from .sandbox import ROOT, SandboxError
+from .sandbox import ROOT, unavailable
 from .worker import ATTEMPTS, Done, EngineError, Failed, Task, grade_one, prepare, unfinished
 
 _READY = "ready"
@@ -141,7 +141,7 @@ class _Pool:
                 continue
             if not worker.ready:
                 if message != _READY and len(self.workers) == 1:
-                    raise SandboxError(message)
+                    raise unavailable(message)
                 if message != _READY:  # what the other workers are grading may be the cause
                     yield from self._bury(worker)
                     continue

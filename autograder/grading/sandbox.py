@@ -41,6 +41,11 @@ class SandboxError(CourseError):
     """Isolation isn't available here, or the sandbox broke; the message says why and what to do."""
 
 
+def unavailable(reason: str) -> SandboxError:
+    """The error that ends a run, since no sandbox can be had: with what to do, if the reason doesn't say that."""
+    return SandboxError(reason if "→" in reason else f"{reason}\n  → no results were lost: run the same command again")
+
+
 class Sandbox:
     """A fork server, isolated unless ``unsafe``; a context manager. It has one conversation at a time.
 

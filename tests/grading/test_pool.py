@@ -227,7 +227,7 @@ def test_a_task_without_a_sandbox_is_tried_again_the_last_time_alone_and_then_en
     assert found.pop("lost 9") == Failed("the sandbox broke", lost=True)
     assert found == {student: Graded((), notes=(student,)) for student in names if student != "lost 9"}
     assert begun(log, "refused 2") == begun(log, "lost 2") == begun(log, "lost 9") == ATTEMPTS
-    with pytest.raises(SandboxError, match="no sandbox"):
+    with pytest.raises(SandboxError, match="no sandbox\n  → no results were lost: run the same command again"):
         graded("a", "refused", "waits 1")
     assert living(log) == set()
 
