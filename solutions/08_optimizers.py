@@ -813,12 +813,14 @@ def fewest(make: Callable[[list[nn.Parameter], float], torch.optim.Optimizer]) -
 
 at_best = {
     "AdaGrad": fewest(lambda p, lr: torch.optim.Adagrad(p, lr)),
-    "AdamW, β₁ = 0": fewest(lambda p, lr: AdamW(p, lr, betas=(0.0, 0.999), weight_decay=0.0)),
+    "AdamW with β₁ = 0": fewest(
+        lambda p, lr: AdamW(p, lr, betas=(0.0, 0.999), weight_decay=0.0)
+    ),
     "AdamW": fewest(lambda p, lr: AdamW(p, lr, weight_decay=0.0)),
 }
-listed = ", ".join(f"{name} {count:,}" for name, count in at_best.items())
-print(f"steps in the valley rotated by 45°, at the best rate: {listed}")
-assert at_best["AdaGrad"] > 200 and at_best["AdamW, β₁ = 0"] > 150
+listed = ", ".join(f"{name}: {count:,}" for name, count in at_best.items())
+print(f"steps in the valley rotated by 45°, each at its best rate: {listed}")
+assert at_best["AdaGrad"] > 200 and at_best["AdamW with β₁ = 0"] > 150
 assert at_best["AdamW"] < 1.5 * straight["AdamW"]
 
 # %% [markdown]
@@ -1331,7 +1333,7 @@ taken = {
 for name, seconds in taken.items():
     print(f"{name:>20}: {seconds}")
 share = taken["AdamW"].median / sum(seconds.median for seconds in taken.values())
-reconcile("the optimizer's share of the time", guess, share, "of the time")
+reconcile("the optimizer's share", guess, share, "of the time")
 
 llama_parameters = FACTS["Llama 3.1 8B parameters"].value
 llama_step = 28 * llama_parameters / hardware.ACCELERATORS["H100 SXM"].bandwidth  # seconds
