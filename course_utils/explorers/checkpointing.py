@@ -113,7 +113,7 @@ def show(panel: Panel, *, first: dict[str, float]) -> Picture:
 
     title = f"Saving every {_time(interval)} costs {_share(total)} on top of the useful time"
     if total < 1.02 * least:
-        title += ": no interval costs less"
+        title += ": no interval costs noticeably less"
     elif total <= _MOST:
         title += f"; every {_time(best)} costs {_share(least)}"
     finding = (

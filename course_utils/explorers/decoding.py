@@ -162,15 +162,20 @@ def _crowded(model: Transformer, serving: Serving, memory: int, most: int) -> st
         f"into the rest of {readable(memory, 'B')}. Memory has room for "
         f"{_count(most, 'sequence') if most else 'not even one sequence'} of {serving.prompt:,} tokens."
     )
-    narrow = min(FORMATS, key=lambda each: FORMATS[each])
-    changes: dict[str, dict[str, Any]] = {
-        f"weights in {narrow}": {"weights": narrow},
-        f"caches in {narrow}": {"cache": narrow},
-        f"{CONTEXTS[0]} tokens each": {"prompt": CONTEXTS[0]},
-        f"{_CARDS[-1]} cards": {"cards": _CARDS[-1]},
-    }
-    rooms = {words: largest_batch(model, replace(serving, **each), memory) for words, each in changes.items()}
-    enough = [words for words, room in rooms.items() if room >= serving.batch]
+    narrower = sorted(FORMATS, key=lambda each: -FORMATS[each])
+    # Of each kind, the smallest change that's enough.
+    changes: list[tuple[str, str, list[Any]]] = [
+        ("weights in {}", "weights", [each for each in narrower if FORMATS[each] < FORMATS[serving.weights]]),
+        ("caches in {}", "cache", [each for each in narrower if FORMATS[each] < FORMATS[serving.cache]]),
+        ("{:,} tokens each", "prompt", [each for each in reversed(CONTEXTS) if each < serving.prompt]),
+        ("{} cards", "cards", [each for each in _CARDS if each > serving.cards]),
+    ]
+    enough = []
+    for words, name, values in changes:
+        for value in values:
+            if largest_batch(model, replace(serving, **{name: value}), memory) >= serving.batch:
+                enough.append(words.format(value))
+                break
     listed = " or ".join(filter(None, [", ".join(enough[:-1]), *enough[-1:]]))
     return f"{said} {listed[0].upper()}{listed[1:]} would make room." if enough else said
 

@@ -210,9 +210,14 @@ def show(panel: Panel, *, optimizer: str, rate: float, ratio: int, turn: int) ->
     elif name == "SGD with momentum":
         finding += "Momentum adds up what the steps have in common: their component along the valley."
     else:
+        if ratio == 1:
+            here = "and here they are equally steep"
+        elif turn in (0, 90):
+            here = "as long as the valley runs along an axis"
+        else:
+            here = "but here the valley follows neither axis"
         finding += (
             f"{name} divides each coordinate by the size of its own gradients: steep and flat coordinates move alike, "
-            f"{'as long as' if turn in (0, 90) else 'but here'} the valley "
-            f"{'runs along an axis' if turn in (0, 90) else 'follows neither axis'}."
+            f"{here}."
         )
     return Picture(title, drawing, finding)

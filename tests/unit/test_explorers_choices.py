@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 
 from course_utils.cards import ACCELERATORS
 from course_utils.explorers import checkpointing, decoding, model_or_data
-from course_utils.napkin.inference import Serving, largest_batch
+from course_utils.napkin.inference import FORMATS, Serving, largest_batch
 from course_utils.napkin.models import PUBLISHED
 from course_utils.units import counted, readable
 
@@ -142,20 +142,23 @@ def test_room_is_the_planners() -> None:
     most = largest_batch(model, Serving(64, 8_192, 1), card.memory_bytes or 0)
     assert frame["title"] == f"64 sequences don't fit: memory has room for {most:,}" and 1 < most < 64
     assert f"room for {most:,} sequences of 8,192 tokens" in frame["finding"] and " ms" not in frame["finding"]
-    changes = {
-        "weights in int4": {"weights": "int4"},
-        "caches in int4": {"cache": "int4"},
-        "256 tokens each": {"context": "256"},
-        "8 cards": {"cards": "8"},
+    formats = sorted(FORMATS, key=lambda each: -FORMATS[each])
+    formats = [each for each in formats if FORMATS[each] < FORMATS["bfloat16"]]
+    changes = {  # from the smallest to the largest
+        "weights": ("weights in {}", formats),
+        "cache": ("caches in {}", formats),
+        "context": ("{} tokens each", ["4,096", "2,048", "1,024", "512", "256"]),
+        "cards": ("{} cards", ["2", "4", "8"]),
     }
     for batch, ways in (("64", 4), ("512", 2)):
         state = {"batch": batch, "context": "8,192"}
         said = re.search(r"tokens\. (.+) would make room", decoding.explore().frame(state)["finding"])
         assert said
-        for words, change in changes.items():
-            fits = "tokens/s" in decoding.explore().frame(state | change)["title"]
-            assert fits == (words in said[1].lower()), (batch, words)
-            ways -= fits
+        for name, (words, values) in changes.items():
+            fits = [v for v in values if "tokens/s" in decoding.explore().frame(state | {name: v})["title"]]
+            named = [v for v in values if words.format(v).lower() in re.split(", | or ", said[1].lower())]
+            assert named == fits[:1], (batch, name)
+            ways -= bool(fits)
         assert ways == 0
 
 
