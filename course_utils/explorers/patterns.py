@@ -320,7 +320,7 @@ def show(panel: Panel, *, example: str) -> Picture:
     found = moves(operation, texts[0], shapes_of(texts[1]), sizes_of(texts[2]))
     count = len(found.sources)
     placed = panel.slider("elements placed", range(count + 1), count, play=350)
-    if panel.moved == "example":
+    if panel.moved in ("example", "operation", "pattern", "shapes", "sizes"):  # the number was about another tensor
         placed = count
         panel.put("elements placed", f"{count}")
     names = {_name(key): key for key in found.size if not key.startswith("…")} or {"none": ""}

@@ -248,3 +248,13 @@ def test_all_colors_and_places_make_a_picture() -> None:
     large = "a b c d, a b c d, a b c d -> a b c d"
     frame = explorer.frame(state_of(("einsum", large, "2 2 3 4, 2 2 3 4, 2 2 3 4", "")), "pattern")
     assert frame["problem"] or len(frame["svg"].encode()) < 20_000
+
+
+def test_other_shapes_are_shown_with_all_their_elements_placed() -> None:
+    explorer = patterns.explore()
+    state = explorer.frame()["state"] | {"operation": "rearrange", "pattern": "a -> a", "shapes": "4", "sizes": ""}
+    state = explorer.frame(state, "shapes")["state"]
+    assert state["elements placed"] == "4"
+    state = explorer.frame(state | {"elements placed": "2"}, "elements placed")["state"]
+    assert state["elements placed"] == "2"
+    assert explorer.frame(state | {"shapes": "40"}, "shapes")["state"]["elements placed"] == "40"
