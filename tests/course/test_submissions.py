@@ -80,7 +80,7 @@ def test_an_answer_that_was_retyped_in_another_cell_is_the_answer(notebook: dict
 def test_a_file_that_is_no_notebook_is_reported(notebook: dict, tmp_path: Path) -> None:
     whole = json.dumps(notebook)
     assert "it is not JSON" in findings(whole[: len(whole) // 2], tmp_path)
-    assert "it is not JSON" in findings("", tmp_path)
+    assert "it is empty" in findings("", tmp_path)
     for text in (
         "[]",
         "{}",
