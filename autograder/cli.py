@@ -36,7 +36,7 @@ from autograder.locks import locked
 from autograder.project import source_path
 from autograder.records import attempts, decisions, due, results, roster
 from autograder.records.export import Format
-from autograder.records.folder import CLASS, CONFIG, NAMED, SETTINGS, ClassFolder, listed
+from autograder.records.folder import CLASS, CONFIG, SETTINGS, ClassFolder, listed, some
 
 if TYPE_CHECKING:
     from autograder.records.grade import Summary
@@ -340,7 +340,7 @@ def _class(
     found = due.table(folder, lecture_name, decisions.table(folder, lecture_name, students), students)
     worth = {part.name: part.points for part in lecture.parts}
     if old := [n for n, one in found.items() if one.marks and {m.exercise: m.worth for m in one.marks} != worth]:
-        _say(f"• graded before {lecture_name} changed: {_some(old)}: run `course grade {folder} {lecture_name}`")
+        _say(f"• graded before {lecture_name} changed: {some(old)}: run `course grade {folder} {lecture_name}`")
     return lecture, found, students
 
 
@@ -356,12 +356,6 @@ def _take_over(folder: ClassFolder, lecture: source.Lecture) -> None:
 def _say_counts(found: dict[str, Result]) -> None:
     parts = [f"{count} {state}" for state, count in counts(found).items() if count]
     console.print(counted(len(found), "student") + (f": {', '.join(parts)}" if parts else ""), highlight=False)
-
-
-def _some(names: Sequence[str]) -> str:
-    """The first few of these names, and how many more there are."""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(map(one_line, names[:NAMED])) + more
 
 
 def _show(path: Path) -> None:
@@ -504,7 +498,7 @@ def _print_summary(summary: Summary) -> None:
     _say(f"{len(summary.graded)} graded now")
     if summary.changed:
         names = [f"{one_line(student)} {before:g} → {after:g}" for student, before, after in summary.changed]
-        _say(f"The tests changed, and give other points for the same work: {_some(names)}")
+        _say(f"The tests changed, and give other points for the same work: {some(names)}")
 
 
 def _follow(folder: ClassFolder, lecture: source.Lecture, student: str, students: Mapping[str, roster.Student]) -> str:
@@ -802,7 +796,7 @@ def export(
         _say(f"{compared.system} would change {changes} and keep {compared.same}; no changes made")
     if against is not None or not formats or {Format.CANVAS, Format.MOODLE} & {*formats}:
         left_out = lms.left_out(found, students)
-        reasons = ", ".join(f"{len(names)} {reason} ({_some(names)})" for reason, names in left_out.items())
+        reasons = ", ".join(f"{len(names)} {reason} ({some(names)})" for reason, names in left_out.items())
         final = counted(len(lms.final(found, students)), "student")
         _say(f"Canvas and Moodle: {final}" + (reasons and f"; left out: {reasons}"))
     if against is not None and compared.problems:

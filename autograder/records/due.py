@@ -179,14 +179,19 @@ def table(
 
 def _handed_in(folder: ClassFolder, lecture_name: str, student: str) -> datetime | None:
     """When a student handed in what's graded, if that's known."""
-    stamp = submission.read(folder.assignment(student, lecture_name) / exchange.TIMESTAMP).data
-    return None if stamp is None else moment(stamp[:200].decode("utf-8", "replace"))
+    return moment(_stamp(folder.assignment(student, lecture_name) / exchange.TIMESTAMP) or "")
+
+
+def _stamp(path: Path) -> str | None:
+    """The text of nbgrader's file with the time, or None if there's no such file."""
+    stamp = submission.read(path).data
+    return None if stamp is None else stamp[:200].decode("utf-8", "replace")
 
 
 def unclear(folder: ClassFolder, lecture_name: str, student: str) -> str:
     """What is wrong with the file that tells when a student handed in, or ""; without that time nobody is late."""
     path = folder.assignment(student, lecture_name) / exchange.TIMESTAMP
-    if submission.read(path).data is None or _handed_in(folder, lecture_name, student) is not None:
+    if (stamp := _stamp(path)) is None or moment(stamp) is not None:
         return ""
     return f"{one_line(str(path))} has no time that can be read, so nothing is late; write 2026-11-30 18:00:00 UTC"
 

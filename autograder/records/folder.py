@@ -51,6 +51,12 @@ def few(names: Sequence[str]) -> list[str]:
     return [*names[:NAMED], *([f"and {len(names) - NAMED:,} more files"] if len(names) > NAMED else [])]
 
 
+def some(names: Sequence[str]) -> str:
+    """The first few of these names, of students for instance, and how many more there are."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(map(one_line, names[:NAMED])) + more
+
+
 def listed(names: Sequence[str]) -> str:
     """The first few of a student's files, and how many more there are, for a sentence."""
     return clean(", ".join(few(names)), limit=500)
@@ -369,11 +375,12 @@ class ClassFolder:
         if beside.name != student:  # nbgrader's settings put something else there
             return ""
         with contextlib.suppress(OSError):
-            names = {path.name for path in beside.iterdir()} - {path.stem for path in self.lectures}
-            near = {*difflib.get_close_matches(lecture_name, names, 3, 0.8)}
-            if found := sorted(name for name in names if name.endswith(".ipynb") or name in near):
+            names = [path.name for path in beside.iterdir()]
+            found = {name for name in names if name.endswith(".ipynb")}
+            found |= {*difflib.get_close_matches(lecture_name, names, 3, 0.8)}
+            if found and (found := found - {path.stem for path in self.lectures}):
                 here, there = one_line(str(beside)), one_line(str(self.submission(student, lecture_name)))
-                said = f"{student} has {listed(found)} in {here}, where nothing is graded"
+                said = f"{student} has {listed(sorted(found))} in {here}, where nothing is graded"
                 return f"{said}; if it's the notebook, move it to {there}"
         return ""
 

@@ -19,7 +19,7 @@ from autograder.grading.marks import Result, State
 from autograder.grading.source import Lecture
 from autograder.grading.text import clean, one_line
 
-from .folder import listed
+from .folder import some
 from .roster import Student, words
 
 Table = list[list[str]]
@@ -341,7 +341,7 @@ def _compare_moodle(path: Path, table: Table, who: Sequence[Student], ours: Tabl
         items = [each for each in stripped if each.lower() not in _IN_MOODLE]
         comparison.problems.append(
             f"{problem} called {title!r} in this gradebook: choose one in Moodle, or pass another --title (it has "
-            f"{listed(items) or 'none'})"
+            f"{some(items) or 'none'})"
         )
     at, ours_at = head.index(column.lower()), ours[0].index(column)
     lines: list[_Line] = []

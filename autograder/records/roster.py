@@ -21,7 +21,7 @@ from pathlib import Path
 from autograder import CourseError
 from autograder.grading.text import clean, one_line
 
-from .folder import NAMED, ClassFolder
+from .folder import ClassFolder, some
 
 # Letters that aren't another one with an accent. Some systems write them, and ä, ö and ü, with an e.
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ı": "i", "æ": "a", "œ": "o", "þ": "th"})
@@ -73,9 +73,9 @@ def read(path: Path) -> list[Student]:
         raise RosterError(f"{path} is not a CSV file in UTF-8 ({error})\n  → save it as one") from error
     column = next((name for name in ("id", "student_id", "student") if name in columns), None)
     if column is None:
-        there = f": it has {', '.join(name[:40] for name in columns[:NAMED])}" if columns else ""
+        there = f": it has {some([name[:40] for name in columns])}" if columns else ""
         advice = "its first line must name the columns, one of them id"
-        raise RosterError(f"{path} has no column `id`{one_line(there)}\n  → {advice}")
+        raise RosterError(f"{path} has no column `id`{there}\n  → {advice}")
     for name in columns:
         if name not in _COLUMNS and (meant := difflib.get_close_matches(name, _COLUMNS - {*columns}, 1, 0.85)):
             raise RosterError(f"{path} has a column {name!a:.40}\n  → call it {meant[0]}, or something else")

@@ -201,7 +201,7 @@ def _same_number(got: Any, want: complex, tolerance: float | None) -> bool:
     if relative is None:
         relative = _OF_A_SINGLE if _are_singles(got, want) else _OF_A_NUMBER
     try:
-        if isinstance(want, complex) or isinstance(got, complex):
+        if isinstance(want, complex):
             return math.isfinite(abs(want)) and bool(abs(got - want) <= relative * abs(want))
         return math.isclose(got, want, rel_tol=relative)
     except OverflowError:  # an integer, or the magnitude of a complex number, that is too large for a float
