@@ -456,7 +456,7 @@ def test_a_later_attempt_that_cannot_be_read_is_mentioned_everywhere(
     page = course.feedback("ada", NAME).read_text()
     assert "Attempt 2 could not be read (it is not JSON" in page and "). Hand it in again." in page
     assert "<p>attempt 2 could not be read" in course.report(NAME).read_text()
-    # Something else that is no notebook; and once there's a later one that can be read, nobody has to do anything.
+    # Something other than a notebook. Once there's a later one that can be read, nobody has to do anything.
     about = attempts.Attempt(
         3, submission.digest(b"x"), False, "made", "", "notes.txt", (DUE - timedelta(hours=2)).timestamp()
     )
