@@ -377,6 +377,8 @@ def an_update_replaces_nobodys_work(hub: Hub, instructor: Terminal, ada: Student
     ada.page.locator(".lm-TabBar-tabLabel").get_by_text("Assignments").click()
     ada.refresh()
     assert ada.list("released").get_by_text(NAME).count() == 0
+    # The file browser still shows the folder with the feedback; if that goes away, a dialog lies over the page.
+    ada.page.evaluate("jupyterapp.commands.execute('filebrowser:go-to-path', {path: '/'})")
     hub.do("ada", "mv", f"/home/ada/{NAME}", f"/home/ada/{NAME}-mine")
     ada.refresh()
     ada.fetch()
