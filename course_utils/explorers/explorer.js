@@ -54,6 +54,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
   let playing = null;
   let waited = false; // whether the note says why an answer takes long
   let told = false; // whether the reader has guessed, or asked for the answer
+  let telling = false; // whether the reader has asked for the answer while a guess was on its way
   const clock = setInterval(() => {
     if (busy && performance.now() - busy > 1500 && !waited) wait(patience);
   }, 500);
@@ -136,6 +137,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
     } finally {
       busy = false;
     }
+    if (telling && !waiting) reveal();
     next();
   }
 
@@ -201,16 +203,25 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
       button.className = "course-tell";
       button.textContent = "Show me";
       button.addEventListener("click", () => {
-        question(false);
-        say();
-        title.tabIndex = -1;
-        title.focus(); // the button, which had the focus, is gone
+        // A guess was entered by leaving its field for this button: it's judged first. Who presses again won't wait.
+        if ((busy || waiting) && !telling) telling = true;
+        else reveal();
       });
       field.append(button);
     }
     if (field && reply.parentElement !== field) field.append(reply);
     const text = told ? current.guess : "";
     if (reply.textContent !== text) reply.textContent = text;
+  }
+
+  /** Show the answer to a reader who asked for it. */
+  function reveal() {
+    telling = false;
+    if (told) return;
+    question(false);
+    say();
+    title.tabIndex = -1;
+    title.focus(); // the button, which had the focus, is gone
   }
 
   /** The table of a plan below the drawing; whether it is open is the reader's affair. */

@@ -33,7 +33,7 @@ _KINDS = {
 # The seconds that are drawn, each in a row of its own, whether a plan has it or not.
 _ROWS = {
     "train": (
-        "a step's compute time", "a step's minimum compute time", "a step's memory traffic", *SENDING.values(),
+        "a step's compute at the MFU", "a step's compute at the peak", "a step's memory traffic", *SENDING.values(),
     ),
     "serve": ("to the first token", "a token", "a request"),
 }  # fmt: skip

@@ -432,7 +432,7 @@ def _schedule(model: _Model, step: Step, times: _Times, steps: float, share: Sou
     yield Line("time", "steps", steps, "steps", f"{item}s / {item}s in a step", ABOVE)
     rate = f"({crew} · peak · MFU)"
     formula = f"FLOPs of a {item} · {item}s in a step / {rate}"
-    yield Line("time", "a step's compute time", times.computing, "s", formula, ABOVE)
+    yield Line("time", "a step's compute at the MFU", times.computing, "s", formula, ABOVE)
     if step.pipeline > 1:
         idle = f"({step.pipeline} - 1) / ({step.accumulation} + {step.pipeline} - 1)"
         yield Line("time", "pipeline bubble", bubble(step), "share", idle, _MEGATRON)
@@ -444,7 +444,7 @@ def _schedule(model: _Model, step: Step, times: _Times, steps: float, share: Sou
     ):
         formula = "all FLOPs, recomputation and optimizer included, at the peak"
         formula += ", and idle stages" if step.pipeline > 1 else ""
-        yield Line("time", "a step's minimum compute time", times.at_peak, "s", formula, ABOVE)
+        yield Line("time", "a step's compute at the peak", times.at_peak, "s", formula, ABOVE)
     if times.moving > 0:  # otherwise the card's bandwidth is unknown
         formula = f"{plain(times.moved)} bytes of weights, gradients and optimizer state / bandwidth"
         yield Line("time", "a step's memory traffic", times.moving, "s", formula, "lecture 05, roofline")
@@ -454,7 +454,7 @@ def _schedule(model: _Model, step: Step, times: _Times, steps: float, share: Sou
     yield Line("time", "a step", times.step, "s", "the longest of these: at best they overlap", ABOVE)
     if times.step > times.computing:
         reached = share * times.computing / times.step
-        yield Line("time", "MFU reached", reached, "share", "MFU · a step's compute time / a step", ABOVE)
+        yield Line("time", "MFU reached", reached, "share", "MFU · a step's compute at the MFU / a step", ABOVE)
 
 
 # The lines of what cards send one another in a step, by its purpose.

@@ -199,6 +199,18 @@ def test_a_reader_who_does_not_guess_is_shown_the_picture_at_once(served: type[Q
     assert not [path for path in served.asked if "pyodide" in path]
 
 
+def test_a_guess_counts_although_the_reader_asks_for_the_picture_before_it_is_judged(
+    served: type[Quiet], page: Page
+) -> None:
+    opened(page, f"{served.address}/guess.html")
+    page.locator("input[name=guess]").fill("20")
+    page.get_by_role("button", name="Show me").click()  # leaves the field, so that the guess is entered
+    expect(page.locator(".course-wake")).to_contain_text("Loading Python")
+    expect(page.locator(".course-title")).to_be_hidden()
+    expect(page.locator(".course-guess")).to_contain_text("you said 20", timeout=explorers.WAIT)
+    expect(page.locator(".course-title")).to_be_visible()
+
+
 def test_a_guess_that_cannot_be_judged_shows_the_picture_at_least(served: type[Quiet], page: Page) -> None:
     served.missing = "pyodide.asm.wasm"
     opened(page, f"{served.address}/guess.html")

@@ -138,7 +138,7 @@ def test_a_plan_is_as_slow_as_its_slowest_part_and_says_which() -> None:
     slow = replace(H100, links=(Link("a wire", 1e9, None),))
     step = napkin.Step(1, 2_048, cards=8)
     fast, waiting = (napkin.plan(SEVENTY, step, card=card, tokens=1e12) for card in (H100, slow))
-    assert fast["time", "a step"] == fast["time", "a step's compute time"]
+    assert fast["time", "a step"] == fast["time", "a step's compute at the MFU"]
     assert waiting["time", "a step"] == waiting["time", "sending gradients"]
     assert waiting["time", "MFU reached"] < fast["time", "MFU"]
     assert ("time", "MFU reached") not in {(line.group, line.what) for line in fast.lines}
@@ -150,7 +150,7 @@ def test_recomputation_is_not_the_models_work() -> None:
         napkin.plan(SEVENTY, napkin.Step(1, 2_048, cards=8, checkpointing=c), tokens=1e12) for c in (False, True)
     )
     assert plain["FLOPs", "training"] == again["FLOPs", "training"]
-    assert plain["time", "a step's compute time"] == again["time", "a step's compute time"]
+    assert plain["time", "a step's compute at the MFU"] == again["time", "a step's compute at the MFU"]
     peak = [
         napkin.plan(SEVENTY, napkin.Step(1, 2_048, checkpointing=c), tokens=1e12, mfu=1)["time", "a step"]
         for c in (0, 1)
