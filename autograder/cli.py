@@ -9,7 +9,7 @@ import secrets
 import sys
 import webbrowser
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -337,7 +337,20 @@ def _class(
     _take_over(folder, lecture)
     for remark in roster.left_out(folder, lecture_name):
         _say(f"• {remark}")
-    found = due.table(folder, lecture_name, decisions.table(folder, lecture_name, students), students)
+    rules = due.read(folder, lecture_name)
+    found = due.table(folder, lecture_name, decisions.table(folder, lecture_name, students), students, rules)
+    if rules.best:
+        with suppress(ImportError):  # on Windows, where nothing can be graded
+            from autograder.records import best
+
+            if more := best.waiting(folder, folder.problems(lecture), students):
+                several = "1 attempt isn't" if more == 1 else f"{more} attempts aren't"
+                _say(f"• {several} graded yet, but the best one counts: run `course grade {folder} {lecture_name}`")
+    elif early := [name for name, one in found.items() if one.number != one.last and not one.unread]:
+        _say(
+            f"• these points are of an earlier attempt, not the last one: {some(early)}: "
+            f"`course grade {folder} {lecture_name}` says how to change that"
+        )
     worth = {part.name: part.points for part in lecture.parts}
     if old := [n for n, one in found.items() if one.marks and {m.exercise: m.worth for m in one.marks} != worth]:
         _say(f"• graded before {lecture_name} changed: {some(old)}: run `course grade {folder} {lecture_name}`")
@@ -637,10 +650,9 @@ def show(
 
     course = ClassFolder(folder)
     with _plain_errors():
-        read, found, _ = _class(course, lecture_name, roster_file)
-        for text in filter(
-            None, shown.text(course, read, found, student=student, exercise=exercise, anonymous=anonymous)
-        ):
+        read, found, students = _class(course, lecture_name, roster_file)
+        texts = shown.text(course, read, found, students, student=student, exercise=exercise, anonymous=anonymous)
+        for text in filter(None, texts):
             _say(text)
 
 
@@ -667,7 +679,13 @@ def feedback(
                 raise CourseError(roster.unknown(course, lecture_name, student, students.values()))
             found = {student: found[student]}
         written = list(
-            track(pages_of_feedback.write(course, read, found), "writing", len(found), console=console, transient=True)
+            track(
+                pages_of_feedback.write(course, read, found, students),
+                "writing",
+                len(found),
+                console=console,
+                transient=True,
+            )
         )
     _say_counts(found)
     problems = [page.problem for page in written if page.problem]
@@ -705,7 +723,7 @@ def interview(
         read, found, students = _class(course, lecture_name, roster_file)
         if student and student not in found:
             raise CourseError(roster.unknown(course, lecture_name, student, students.values()))
-        path, count, equal = interviews.write(course, read, found, student)
+        path, count, equal = interviews.write(course, read, found, student, students)
     console.print(
         f"{path}: questions for {counted(count, 'student')}; {counted(len(equal), 'identical answer')} "
         f"{'deserves' if len(equal) == 1 else 'deserve'} a look",
@@ -729,8 +747,8 @@ def report(
 
     course = ClassFolder(folder)
     with _plain_errors():
-        read, found, _ = _class(course, lecture_name, roster_file)
-        path = page_of_report.write(course, read, found)
+        read, found, students = _class(course, lecture_name, roster_file)
+        path = page_of_report.write(course, read, found, students)
     _say_counts(found)
     console.print(f"{path}", highlight=False, soft_wrap=True)
     if show:
@@ -908,9 +926,10 @@ def demo(
         course = ClassFolder(folder)
         read = made_up.make_class(folder, source_path(lecture_name), students, seed)
         summary = _grade(course, lecture_name, limits=made_up.LIMITS, unsafe=unsafe)
-        written = list(pages_of_feedback.write(course, read, summary.results))
-        exports.write(course, read, summary.results, roster.of(course, lecture_name))
-        path = page_of_report.write(course, read, summary.results)
+        known = roster.of(course, lecture_name)
+        written = list(pages_of_feedback.write(course, read, summary.results, known))
+        exports.write(course, read, summary.results, known)
+        path = page_of_report.write(course, read, summary.results, known)
     _say_counts(summary.results)
     console.print(f"feedback  {written[0].path} and {len(written) - 1} more", highlight=False, soft_wrap=True)
     console.print(f"exports   {course.exports}", highlight=False, soft_wrap=True)
@@ -943,7 +962,7 @@ def _semester(folder: Path, students: int, seed: int, unsafe: bool) -> None:
         for week, lecture in enumerate(made.lectures):
             read, found, known = _class(made.folder, lecture.name, None)
             exports.write(made.folder, read, found, known)
-            say(f"{page_of_report.write(made.folder, read, found)}")
+            say(f"{page_of_report.write(made.folder, read, found, known)}")
             for name in made.students:
                 points, planned = found[name].points if name in found else None, made.expected(week, name)
                 if points != planned and (points is None or planned is None or abs(points - planned) > 1e-6):

@@ -49,8 +49,9 @@ class Result:
     """The result of one submission. ``notes`` say why a person should look, or what failed.
 
     ``submission`` is the digest of what was handed in. ``comment`` and ``until``, the last day on which the student may
-    hand in, come from decisions. ``off`` is the late penalty in points, and ``late`` describes it. ``attempt`` says
-    which attempt counts, if there are several, and ``unread`` why the last one couldn't be graded, if that's another.
+    hand in, come from decisions. ``off`` is the late penalty in points, and ``late`` describes it. ``number``
+    is that of the attempt that counts, if there are several, ``last`` that of the last one, and ``unread`` says why the
+    last one couldn't be graded, if that's another.
     """
 
     student: str
@@ -64,7 +65,8 @@ class Result:
     until: str = ""
     off: float = 0.0
     late: str = ""
-    attempt: str = ""
+    number: int = 0
+    last: int = 0
     unread: str = ""
 
     @property
@@ -72,6 +74,11 @@ class Result:
         """The sum of the marks, less the late penalty; None if not graded."""
         graded = self.state in (State.GRADED, State.NEEDS_REVIEW)
         return sum(mark.points for mark in self.marks) - self.off if graded else None
+
+    @property
+    def attempt(self) -> str:
+        """Which attempt counts, or "" if there aren't several."""
+        return f"attempt {self.number} of {self.last}" if self.last else ""
 
 
 def counts(results: Mapping[str, Result]) -> dict[State, int]:

@@ -71,6 +71,9 @@ def settle(
     with attempts.alone(folder, problems.lecture_name, say):
         for student, theirs in found.items():
             if best := _best(folder, rules, students[student], theirs):
+                counts = results.standing(folder, problems.lecture_name, student)
+                if counts.key in theirs.earned and counts.submission != best[0].sha256:  # its file will be replaced
+                    remarks += _keeping(partial(results.write_attempt, folder, counts))
                 remarks += _keeping(partial(attempts.install, folder, problems.lecture_name, student, *best))
     return remarks
 

@@ -139,7 +139,7 @@ def apply(folder: ClassFolder, rules: Rules, result: Result, student: Student) -
         return result
     stored, this = _attempts(folder, result.lecture_name, result.student)
     if this and len(stored) > 1:
-        result = replace(result, attempt=f"attempt {stored.index(this) + 1} of {len(stored)}")
+        result = replace(result, number=stored.index(this) + 1, last=len(stored))
         if this is not stored[-1] and (why := _unread(folder, result, stored[-1])):
             result = replace(result, unread=f"attempt {len(stored)} {why}")
     when = _handed_in(folder, result.lecture_name, result.student)

@@ -66,6 +66,7 @@ def _csv(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, S
     rows = [
         [
             name,
+            _name(name, students),
             one.state,
             _grade(one.points),
             _worth(lecture),
@@ -76,18 +77,19 @@ def _csv(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, S
         ]
         for name, one in found.items()
     ]
-    return _table([["student", "state", "points", "worth", "attempt", "late", "points taken off", "notes"], *rows])
+    columns = ["student", "name", "state", "points", "worth", "attempt", "late", "points taken off", "notes"]
+    return _table([columns, *rows])
 
 
 def _questions(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student], title: str) -> str:
-    rows = [["student", "state", "exercise", "points", "worth", "mistake", "points by tests", "comment"]]
+    rows = [["student", "name", "state", "exercise", "points", "worth", "mistake", "points by tests", "comment"]]
     for name, one in found.items():
         marks = {mark.exercise: mark for mark in one.marks} if one.points is not None else {}
         for exercise in lecture.parts:
             mark = marks.get(exercise.name)
             earned = [_grade(_given(mark) if mark else None), f"{exercise.points:g}", (mark and mark.mistake) or ""]
             earned += [_grade(mark.tests) if mark else "", mark.comment if mark else ""]
-            rows.append([name, one.state, exercise.name, *earned])
+            rows.append([name, _name(name, students), one.state, exercise.name, *earned])
     return _table(rows)
 
 
@@ -99,6 +101,7 @@ def _json(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, 
         "students": [
             {
                 "student": name,
+                "name": _name(name, students),
                 "state": str(one.state),
                 "points": one.points,
                 "exercises": [
@@ -135,6 +138,10 @@ _WRITERS: dict[Format, Callable[[Lecture, Mapping[str, Result], Mapping[str, Stu
     Format.CANVAS: _canvas,
     Format.MOODLE: _moodle,
 }
+
+
+def _name(student: str, students: Mapping[str, Student]) -> str:
+    return students[student].name if student in students else ""
 
 
 def _given(mark: Mark) -> float | None:

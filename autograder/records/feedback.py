@@ -27,6 +27,7 @@ from autograder.grading.text import notes as limited
 from . import exchange, pages
 from .due import BY_CANVAS, ON_TIME_BY
 from .folder import ClassFolder, concerns_one, listed
+from .roster import Student, called
 
 _COLORING = 2.0  # seconds for highlighting one cell, which usually takes a hundredth of that
 
@@ -60,8 +61,10 @@ class Page:
     problem: str = ""
 
 
-def write(folder: ClassFolder, lecture: Lecture, found: Mapping[str, Result]) -> Iterator[Page]:
-    """Write everybody's page; safe to repeat."""
+def write(
+    folder: ClassFolder, lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student] = {}
+) -> Iterator[Page]:
+    """Write everybody's page, with the names that ``students`` have; safe to repeat."""
     template = pages.environment().get_template("feedback.html")
     problems = folder.problems(lecture)
     for student, result in found.items():
@@ -75,7 +78,8 @@ def write(folder: ClassFolder, lecture: Lecture, found: Mapping[str, Result]) ->
         try:
             absent = result.state is State.NOT_SUBMITTED and read.nothing
             instead = folder.instead(student, lecture.name) if absent else []
-            pages.write(target, page(template, lecture, result, handed_in, current=current, instead=instead))
+            name = called(student, students)
+            pages.write(target, page(template, lecture, result, handed_in, name, current=current, instead=instead))
             exchange.pass_on(folder, student, lecture.name, target.parent)
         except OSError as error:
             if not concerns_one(error):
@@ -89,11 +93,12 @@ def page(
     lecture: Lecture,
     result: Result,
     handed_in: submission.Submission | None,
+    name: str = "",
     *,
     current: bool = True,
     instead: Sequence[str] = (),
 ) -> str:
-    """One student's page.
+    """One student's page, for somebody called ``name`` (the student's id if it's empty).
 
     ``current`` is False if the result isn't for ``handed_in`` as it is now; ``instead`` names what was handed in
     instead of a notebook.
@@ -121,7 +126,7 @@ def page(
     notes += limited(findings)
     return template.render(
         title=pages.title(lecture),
-        student=one_line(result.student),
+        student=name or one_line(result.student),
         headline=headline,
         notes=notes,
         comment=result.comment,

@@ -112,13 +112,11 @@ def grade_class(
     standing = {name: decisions.apply(folder, result) for name, result in run.standing.items()}
     standing = due.table(folder, lecture_name, standing, plan.students, rules)
     for name, result in standing.items():
-        number, _, last = result.attempt.removeprefix("attempt ").partition(" of ")
-        if not rules.best and number != last and not result.unread:
-            place = folder.attempts(name, lecture_name) / last / f"{lecture_name}.ipynb"
+        if not rules.best and result.number != result.last and not result.unread:
+            place = folder.attempts(name, lecture_name) / f"{result.last}" / f"{lecture_name}.ipynb"
             there = folder.submission(name, lecture_name)
-            which = f"attempt {number} of {last} is graded, not the last one"
+            which = f"{result.attempt} is graded, not the last one"
             plan.remarks.append(f"{name}: {which}; if you want that graded, copy {place} to {there}")
-    for name in standing:
         if said := due.unclear(folder, lecture_name, name):
             plan.remarks.append(f"{name}: {said}")
     return Summary(standing, tuple(run.graded), tuple(plan.remarks), problem, tuple(plan.left_out), tuple(run.changed))

@@ -22,6 +22,7 @@ from autograder.grading.text import clean, one_line
 from . import alike, pages
 from .feedback import highlighted
 from .folder import ClassFolder
+from .roster import Student, called
 from .syntax import parsed
 
 QUESTIONS = 3
@@ -40,11 +41,15 @@ class Question:
 
 
 def write(
-    folder: ClassFolder, lecture: Lecture, found: Mapping[str, Result], student: str = ""
+    folder: ClassFolder,
+    lecture: Lecture,
+    found: Mapping[str, Result],
+    student: str = "",
+    students: Mapping[str, Student] = {},
 ) -> tuple[Path, int, list[alike.Alike]]:
-    """Write the page, about one student or about everybody who has points; safe to repeat.
+    """Write the page, about one student or about everybody who has points, with the names that ``students`` have.
 
-    Returns its path, how many students are on it, and the identical answers that it lists.
+    Safe to repeat. Returns its path, how many students are on it, and the identical answers that it lists.
     """
     problems = folder.problems(lecture)
     asked: dict[str, list[Question]] = {}
@@ -67,7 +72,7 @@ def write(
             title=pages.title(lecture),
             students=[
                 {
-                    "name": one_line(name),
+                    "name": called(name, students),
                     "questions": [
                         {"text": one_line(q.text), "code": highlighted(q.code[:_CODE_LIMIT]), "known": clean(q.known)}
                         for q in theirs
@@ -78,7 +83,7 @@ def write(
             alike=[
                 {
                     "title": titles[each.exercise],
-                    "students": ", ".join(map(one_line, each.students)),
+                    "students": ", ".join(called(name, students) for name in each.students),
                     "what": "right" if each.right else "wrong",
                     "published": each.published,
                     "code": highlighted(each.code[:_CODE_LIMIT]),

@@ -22,6 +22,7 @@ from course_utils.plots import CONTEXT, DATA, HIGHLIGHT, INK, MEASURED, styled, 
 
 from . import pages, results
 from .folder import ClassFolder
+from .roster import Student, called
 
 WANTS_EYE = (State.NEEDS_REVIEW, State.FAILED_HERE)
 _WIDTH = 4.2  # inches, the width of a phone, so that figures don't shrink there
@@ -31,8 +32,10 @@ _NAME = 24  # most characters of a name in a figure
 _COLORS = {State.GRADED: MEASURED, State.NEEDS_REVIEW: HIGHLIGHT, State.FAILED_HERE: HIGHLIGHT}
 
 
-def write(folder: ClassFolder, lecture: Lecture, found: Mapping[str, Result]) -> Path:
-    """Write the report; safe to repeat."""
+def write(
+    folder: ClassFolder, lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student] = {}
+) -> Path:
+    """Write the report, with the names that ``students`` have; safe to repeat."""
     path = folder.report(lecture.name)
     links = {}
     for student in found:
@@ -41,7 +44,7 @@ def write(folder: ClassFolder, lecture: Lecture, found: Mapping[str, Result]) ->
         ):  # never raises an error, whatever is there
             link = Path(os.path.relpath(page_of, path.parent)).as_posix()
             links[student] = quote(link, errors="surrogateescape")
-    pages.write(path, page(lecture, found, links, results.times(folder, lecture.name)))
+    pages.write(path, page(lecture, found, links, results.times(folder, lecture.name), students))
     return path
 
 
@@ -50,8 +53,12 @@ def page(
     found: Mapping[str, Result],
     links: Mapping[str, str] = {},
     times: Mapping[str, float] = {},
+    students: Mapping[str, Student] = {},
 ) -> str:
-    """The report as HTML; ``links`` lead to students' feedback, ``times`` are the seconds that grading took."""
+    """The report as HTML.
+
+    ``links`` lead to students' feedback, ``times`` are the seconds that grading took, ``students`` have the names.
+    """
     states = counts(found)
     scored = [result for result in found.values() if result.points is not None]
     titles = pages.exercise_titles(lecture)
@@ -64,7 +71,7 @@ def page(
         (mark.mistake, mark.exercise) for result in scored for mark in result.marks if mark.mistake is not None
     ).most_common()
     took = {result.student: times[result.student] for result in scored if result.student in times}
-    rows = [_row(result, list(worth), links, took) for result in found.values()]
+    rows = [_row(result, list(worth), links, took, called(name, students)) for name, result in found.items()]
     figures = [_states(states, sum(bool(row["eye"]) for row in rows))] if found else []
     if scored:
         figures += [_scores(scored, sum(worth.values())), _passed(passed, titles, len(scored))]
@@ -110,12 +117,12 @@ def page(
 
 
 def _row(
-    result: Result, exercises: Sequence[str], links: Mapping[str, str], took: Mapping[str, float]
+    result: Result, exercises: Sequence[str], links: Mapping[str, str], took: Mapping[str, float], name: str
 ) -> dict[str, object]:
     marks = {mark.exercise: _sign(mark) for mark in result.marks}
     notes = [*result.notes, *filter(None, [result.unread])]
     return {
-        "student": one_line(result.student),
+        "student": name,
         "state": str(result.state)
         + (f", until {result.until}" if result.until else "")
         + (f", {result.attempt}" if result.attempt else "")

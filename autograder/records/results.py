@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,9 @@ def _read(path: Path, lecture_name: str, student: str) -> Result | None:
             Mark(**mark | {"requirements": tuple(map(tuple, mark["requirements"]))}) for mark in content.pop("marks")
         )
         state, notes = State(content.pop("state")), tuple(content.pop("notes"))
-        return Result(state=state, marks=marks, notes=notes, **content)
+        # Another version of this course may have written other fields: without them, the key says what is current.
+        known = {each.name: content[each.name] for each in fields(Result) if each.name in content}
+        return Result(state=state, marks=marks, notes=notes, **known)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

@@ -14,7 +14,7 @@ import difflib
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -137,6 +137,12 @@ def of(folder: ClassFolder, lecture_name: str, path: Path | None = None) -> dict
     if listed:  # somebody who left counts only where there's work of theirs
         others = {name for name in others if folder.has_work(name, lecture_name)}
     return dict(sorted((listed | {name: Student(name, listed=False) for name in others}).items()))
+
+
+def called(student: str, students: Mapping[str, Student]) -> str:
+    """A student's id, and the name on the roster behind it where there is one: ``ada (Ada Lovelace)``."""
+    name = students[student].name if student in students else ""
+    return one_line(f"{student} ({name})" if name else student)
 
 
 def left_out(folder: ClassFolder, lecture_name: str) -> list[str]:

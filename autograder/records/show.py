@@ -14,7 +14,7 @@ from autograder.grading.text import clean, one_line
 from . import pages
 from .decisions import DecisionError
 from .folder import ClassFolder
-from .roster import Student, unknown
+from .roster import Student, called, unknown
 
 
 def alias(folder: ClassFolder, lecture_name: str, student: str) -> str:
@@ -33,6 +33,7 @@ def text(
     folder: ClassFolder,
     lecture: Lecture,
     found: Mapping[str, Result],
+    students: Mapping[str, Student] = {},
     *,
     student: str = "",
     exercise: str = "",
@@ -50,14 +51,13 @@ def text(
         )
     if student and (student := named(folder, lecture.name, student, found)) not in found:
         raise DecisionError(unknown(folder, lecture.name, student, map(Student, found)))
-    shown = {
-        alias(folder, lecture.name, name) if anonymous else name: name for name in ([student] if student else found)
-    }
-    for called, name in sorted(shown.items()):
+    names = [student] if student else list(found)
+    shown = {alias(folder, lecture.name, name) if anonymous else called(name, students): name for name in names}
+    for who, name in sorted(shown.items()):
         result = found[name]
         points = "" if result.points is None else f", {result.points:g} of {lecture.points:g} points"
         said = "".join(f", {each}" for each in (result.attempt, result.late) if each)
-        yield f"{one_line(called)}: {result.state}{points}{said}"
+        yield f"{who}: {result.state}{points}{said}"
         # A note may quote a path or a file's name, and both may contain the student's.
         notes = [] if anonymous else [note for note in (*result.notes, result.unread) if note]
         if student or result.state is State.NOT_SUBMITTED:

@@ -346,8 +346,15 @@ def test_the_best_attempt_counts_where_the_class_says_so(course: ClassFolder, mo
     assert graded(course).results["ada"].points == 0  # the last one
     assert counts(course, "ada").attempt == "attempt 3 of 3"
     (course.root / due.SETTINGS).write_text('attempt = "best"\n' + RULES, encoding="utf-8")
+    shown = CliRunner().invoke(cli.app, ["show", str(course.root), NAME]).output
+    assert "• 2 attempts aren't graded yet, but the best one counts: run `course grade" in shown
     summary = graded(course)
     assert summary.results["ada"].points == first.points + second.points and not summary.remarks
+    assert "•" not in CliRunner().invoke(cli.app, ["show", str(course.root), NAME]).output
+    (course.root / due.SETTINGS).write_text(RULES, encoding="utf-8")
+    shown = CliRunner().invoke(cli.app, ["export", str(course.root), NAME]).output
+    assert "these points are of an earlier attempt, not the last one: ada" in shown
+    (course.root / due.SETTINGS).write_text('attempt = "best"\n' + RULES, encoding="utf-8")
     assert course.submission("ada", NAME).read_bytes() == contents[1]
     for command in ("feedback", "export", "report"):
         assert CliRunner().invoke(cli.app, [command, str(course.root), NAME]).exit_code == 0

@@ -320,3 +320,29 @@ def test_nbgrader_returns_the_pages_and_no_student_can_stop_that(lecture: source
     assert release() == released
     for student in ("eve", "bob"):
         assert (course.feedback(student, lecture.name).parent / exchange.SECRET).stat().st_mode & 0o077 == 0
+
+
+def test_people_have_their_names_wherever_a_person_reads_about_them(lecture: source.Lecture, tmp_path: Path) -> None:
+    for student in ("s1", "s2", "s3"):
+        graded(tmp_path, lecture, hand_in(tmp_path, lecture, student, {}), marks(lecture))
+    roster = "id,first_name,last_name\ns1,Ada,Lovelace\ns2,<b>Bob</b>,\u202egnibbiT\ns3,,\n"
+    (tmp_path / "roster.csv").write_text(roster, encoding="utf-8")
+    name, course = lecture.name, ClassFolder(tmp_path)
+
+    def run(*command: str) -> str:
+        ran = CliRunner().invoke(app, [command[0], str(tmp_path), name, *command[1:]])
+        assert ran.exit_code == 0, ran.output
+        return ran.output
+
+    for command in ("feedback", "report", "interview", "export"):
+        run(command)
+    bob = "<b>Bob</b> \\u202egnibbiT"
+    one = harmless(course.feedback("s1", name).read_text(encoding="utf-8")).text
+    assert "Feedback for s1 (Ada Lovelace)" in one and "Bob" not in one
+    for path in (course.report(name), tmp_path / "interviews" / f"{name}.html"):
+        text = harmless(path.read_text(encoding="utf-8")).text
+        assert "s1 (Ada Lovelace)" in text and f"s2 ({bob})" in text and "s3" in text and "s3 (" not in text
+    assert f"s1 (Ada Lovelace): {State.GRADED}" in run("show") and f"s2 ({bob})" in run("show")
+    assert "Ada" not in run("show", "--anonymous")
+    for ending in ("csv", "questions.csv", "json"):
+        assert "Ada Lovelace" in (course.exports / f"{name}.{ending}").read_text(encoding="utf-8")
