@@ -50,7 +50,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
   let waiting = null;
   let busy = false;
   let stopped = false;
-  let lastMove = 0;
+  let lastMove = -Infinity;
   let playing = null;
   let waited = false; // whether the note says why an answer takes long
   let told = false; // whether the reader has guessed, or asked for the answer
@@ -147,12 +147,18 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
     svg?.querySelector(":scope > .course-ghost")?.remove();
     const front = svg?.querySelector(":scope > .course-front");
     if (!front) return;
-    const ghost = front.cloneNode(true);
-    ghost.setAttribute("class", "course-ghost");
+    const ghost = faint(front);
+    ghost.setAttribute("class", "course-ghost course-same");
     ghost.setAttribute("aria-hidden", "true");
-    for (const shape of ghost.querySelectorAll("[tabindex]")) shape.removeAttribute("tabindex");
-    for (const handle of ghost.querySelectorAll(".course-handle")) handle.remove();
     front.before(ghost);
+  }
+
+  /** A copy of the shapes without what belongs to the present alone: texts, handles, and whatever has the look "now". */
+  function faint(front) {
+    const copy = front.cloneNode(true);
+    for (const shape of copy.querySelectorAll("text, title, .f-now, .l-now, .course-handle")) shape.remove();
+    for (const shape of copy.querySelectorAll("[tabindex]")) shape.removeAttribute("tabindex");
+    return copy;
   }
 
   function show(answer, moved) {
@@ -256,7 +262,9 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
       patch(old, fresh);
       // On other axes the old shapes would mislead.
       if (ghost && back === old.querySelector(":scope > .course-back").outerHTML) {
-        old.querySelector(":scope > .course-front").before(ghost);
+        const front = old.querySelector(":scope > .course-front");
+        ghost.classList.toggle("course-same", ghost.innerHTML === faint(front).innerHTML);
+        front.before(ghost);
       }
     }
   }

@@ -221,6 +221,20 @@ def test_a_guess_that_cannot_be_judged_shows_the_picture_at_least(served: type[Q
         expect(page.locator(part)).to_be_visible()
 
 
+def test_the_caption_of_the_setting_before_is_there_only_where_that_differs(served: type[Quiet], page: Page) -> None:
+    opened(page, f"{served.address}/valley.html")
+    slider, caption = page.locator("input[type=range]").first, page.locator(".t-before")
+    expect(caption).to_be_hidden()
+    slider.press("ArrowRight")
+    expect(caption).to_be_visible(timeout=explorers.WAIT)
+    page.wait_for_timeout(1_000)  # what is moved after this is compared with what is shown now
+    slider.press("ArrowLeft")
+    slider.press("ArrowRight")
+    expect(caption).to_be_hidden()
+    slider.press("ArrowLeft")
+    expect(caption).to_be_visible()
+
+
 @pytest.mark.parametrize("width", [1_100, 390])
 def test_an_error_is_said_below_the_controls_and_moves_nothing(width: int, served: type[Quiet], page: Page) -> None:
     page.set_viewport_size({"width": width, "height": 800})

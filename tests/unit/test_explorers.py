@@ -165,7 +165,7 @@ def test_axes_and_rows_stay_where_they_are(name: str) -> None:
 )
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_of_the_setting_before_only_dashed_lines_stay_and_they_have_a_caption(name: str, width: int) -> None:
-    """In the faint copy of it, the style sheet hides texts and the look "now", and dashes the look "past"."""
+    """The script leaves texts and the look "now" out of the faint copy, and the style sheet dashes the look "past"."""
     explorer, unlike, dashed = load(name, {}), [], 0
     for state in settings(explorer):
         drawn = BeautifulSoup(explorer.frame(state, next(iter(state), ""), width)["svg"], "html.parser")

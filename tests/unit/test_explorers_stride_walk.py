@@ -109,13 +109,13 @@ def test_every_slider_of_the_first_view_can_move_both_ways() -> None:
 
 
 def test_of_an_earlier_walk_only_the_path_stays() -> None:
-    """What the style sheet hides in the faint copy of the earlier setting has the look "now"; texts are hidden, too."""
+    """What the script leaves out of the faint copy of the earlier setting has the look "now"; texts go, too."""
     drawn = BeautifulSoup(stride_walk.explore().frame()["svg"], "html.parser")
     shapes = [shape for shape in drawn.select(".course-front :not(text)") if shape.name != "title"]
     stay = {str(s["data-key"]).split()[0] for s in shapes if not {"f-now", "l-now"} & set(s.get("class") or [])}
     assert stay == {"path", "step"}
-    css = (Path(stride_walk.__file__).parent / "explorer.css").read_text(encoding="utf-8")
-    assert ".course-ghost :is(text, .f-now, .l-now) { display: none; }" in css
+    script = (Path(stride_walk.__file__).parent / "explorer.js").read_text(encoding="utf-8")
+    assert 'querySelectorAll("text, title, .f-now, .l-now, .course-handle")) shape.remove()' in script
 
 
 def test_only_the_sliders_of_an_operation_are_there_and_your_own_keeps_them() -> None:

@@ -50,6 +50,7 @@ exercise.requirement(
     edges=nothing(True) | {
         "as long as the forward pass's computation": given(6_000_000_000, 3e12, 2e9, 1e12, True),
         "as long as the backward pass's computation": given(12_000_000_000, 3e12, 2e9, 1e12, True),
+        "a microsecond": given(1_000, 1e6, 3e9, 7e12, True),
     },
     domain=steps(st.integers(1, 9) | st.integers(21, 60), True),
     hint="With overlap a pass is over when the slower of the two is done.",
@@ -62,6 +63,7 @@ exercise.requirement(
         "hardly longer than the forward pass": given(6_000_600_000, 3e12, 2e9, 1e12, True),
         "hardly shorter than the backward pass": given(11_999_000_000, 3e12, 2e9, 1e12, True),
         "half-way": given(9_000_000_000, 3e12, 2e9, 1e12, True),
+        "a microsecond": given(1_000, 1e6, 3e9, 4e12, True),
     },
     domain=steps(st.integers(11, 19), True),
     hint="Take the passes one by one: in each, take the slower of transfer and computation, and then add up the "
