@@ -142,6 +142,7 @@ def _picture(panel: Panel, now: Mapping[str, Any], before: Mapping[str, Any] | N
         drawing.text(x(value), bottom + 15, f"{value / 1e9:g}", anchor="middle", size=11, behind=True)
     drawing.line([(left, bottom), (x.end, bottom)], "ink", width=1, behind=True)
     drawing.text((left + x.end) / 2, bottom + 32, "GB on one card", anchor="middle", behind=True)
+    drawing.before(width - 4, bottom + 32, words="faint: before")
     holds = f"{now['card']}: {readable(memory, 'B')}"
     drawing.text(x(memory), top - 20, holds, anchor="middle", bold=True, behind=True)
 

@@ -50,7 +50,7 @@ def show(panel: Panel, *, model: str, card: str, cards: int) -> Picture:
 
     narrow = panel.narrow
     left, right, slot = (78.0, 378.0, 75.0) if narrow else (130.0, 750.0, 155.0)
-    drawing = Drawing(panel.width, 316)
+    drawing = Drawing(panel.width, 328)
     # The same for any number of cards: stage 0 divides nothing.
     y = Axis(0, 1.5 * memory if zoomed else 1.06 * max(totals[0], memory), 212, 30)
     axes(
@@ -89,6 +89,8 @@ def show(panel: Panel, *, model: str, card: str, cards: int) -> Picture:
     drawing.text(right, 16, said, anchor="end", size=11, behind=True)
     x = right - 1.08 * wide(said, 11) - 8
     drawing.line([(x - 24, 12), (x, 12)], "highlight", width=2, dashes="6 3", behind=True)
+
+    drawing.before(right, 326, words="faint: before")
 
     fitting = [stage for stage, total in totals.items() if total <= memory]
     of_cards = f"{f'each of {cards:,} cards' if cards > 1 else 'a card'} of {readable(memory, 'B')}"

@@ -70,6 +70,7 @@ exercise.requirement(
         "an H100 with Llama 3.1 8B, 10 ms": given(LLAMA, 2_048, 63_939_477_504, 10e-3, 989.4e12, 3.35e12),
         "4 ms are too little": given(LLAMA, 2_048, 63_939_477_504, 4e-3, 989.4e12, 3.35e12),
         "billions": given(model(token_bytes=1), 1, 10**15, 1.0, INF, 5_000_000_000_500.5),
+        "room for as many bytes as the weights have": given(model(), 10, 2_000, 1.0, INF, 3_800.0),
     },
     domain=limits("bandwidth"),
     hint="Suppose that the weights are read first. How many caches can be read in the time that's left?",
@@ -85,6 +86,8 @@ exercise.requirement(
     edges={
         "an H100 with Llama 3.1 8B and little context": given(LLAMA, 16, 10**14, 20e-3, 989.4e12, 3.35e12),
         "a long context": given(model(), 10**6, 10**12, 1.0, 1e9, INF),
+        "room for as many bytes as the weights have": given(model(), 10, 2_000, 1.0, 10_360.0, INF),
+        "millions": given(model(), 10, 10**9, 1.0, 5_920_001_480.0, INF),
     },
     domain=limits("arithmetic"),
     hint="A decode step has one new token in each sequence. How many FLOPs does that token take?",
