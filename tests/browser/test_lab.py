@@ -55,6 +55,11 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     space = nbformat.v4.new_markdown_cell("\n\n".join("text" * 40), id="space")  # more than a window's height
     answer = cell("def double(n): return n", "double", solution=True, locked=False)
     write_notebook(folder / "11_demo" / "11_demo.ipynb", [setup, space, text, answer, test])
+    folded = cell("numbers = [" + ", ".join(map(str, range(50))) + "]", "folded")
+    folded.metadata["jupyter"] = {"source_hidden": True}
+    table = cell('print(*(f"{i:>30}{i:>30}" for i in range(5)), sep="\\n")', "table")
+    code = nbformat.v4.new_markdown_cell(f"A long name: `{'torch.' * 20}`", id="code")
+    write_notebook(folder / "narrow.ipynb", [folded, code, table])
     write_notebook(folder / "long.ipynb", [cell(f"{i}", f"cell-{i}") for i in range(LONG)])
     lab = Lab(folder, tmp_path_factory.mktemp("home"))
     yield lab
@@ -64,7 +69,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 def test_installed_settings_are_the_ones_in_the_checkout() -> None:
     build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
     shared = build["targets"]["wheel"]["shared-data"]
-    settings = [path for path in (ROOT / "jupyter").rglob("*.*") if path.suffix in {".json", ".py"}]
+    settings = [path for path in (ROOT / "jupyter").rglob("*.*") if path.suffix in {".json", ".py", ".js", ".css"}]
     for path in sorted(settings):
         (source,) = (source for source in shared if path.is_relative_to(ROOT / source))
         installed = Path(sys.prefix, shared[source], path.relative_to(ROOT / source))
@@ -175,6 +180,25 @@ def test_nbgraders_other_extensions_are_off(lab: Lab, page: Page) -> None:
 def test_every_cell_of_a_long_notebook_is_in_the_page(lab: Lab, page: Page) -> None:
     lab.open(page, "long.ipynb")
     assert page.locator(".jp-Notebook .jp-Cell").count() == LONG
+
+
+def test_beside_the_file_browser_in_half_a_window_nothing_is_cut_off(lab: Lab, page: Page) -> None:
+    page.set_viewport_size({"width": 720, "height": 900})
+    lab.open(page, "narrow.ipynb")
+    notebook = page.locator(".jp-NotebookPanel-notebook")
+
+    def fits(locator: Locator) -> bool:
+        inner, outer = locator.bounding_box(), notebook.bounding_box()
+        assert inner and outer and outer["width"] < 420
+        return inner["width"] > 0 and inner["x"] + inner["width"] <= outer["x"] + outer["width"]
+
+    assert fits(notebook.locator(".jp-Placeholder .jp-MoreHorizIcon svg"))
+    assert fits(notebook.locator(".jp-RenderedMarkdown code"))
+    page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
+    printed = notebook.locator(".jp-OutputArea-output pre")
+    printed.wait_for(timeout=WAIT)
+    assert printed.evaluate("e => e.getClientRects()[0].height / parseFloat(getComputedStyle(e).lineHeight)") < 6.5
+    assert printed.evaluate("e => e.scrollWidth > e.clientWidth && getComputedStyle(e).overflowX") == "auto"
 
 
 def test_nbgrader_gives_a_lectures_cells_time(tmp_path: Path) -> None:
