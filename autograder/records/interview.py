@@ -18,6 +18,7 @@ from autograder.grading.exercises import Exercise
 from autograder.grading.marks import Mark, Result
 from autograder.grading.source import Lecture
 from autograder.grading.text import clean, one_line
+from course_utils.units import raised
 
 from . import alike, pages
 from .feedback import highlighted
@@ -29,6 +30,8 @@ QUESTIONS = 3
 _CODE_LIMIT = 5_000  # characters of an answer that are shown
 _GUESS = re.compile(r"guess = (.+?)(?:\s+#\s*(.*))?")
 _PREDICT = "**Predict.**"
+_SECTION = re.compile(r"^#{1,3} (.+)$", re.MULTILINE)
+_IN_MATH = {r"\cdot": "·", r"\times": "×", r"\varepsilon": "ε", r"\sqrt": "√", r"\sin": "sin", r"\cos": "cos"}
 
 
 @dataclass(frozen=True)
@@ -179,21 +182,41 @@ def _about_a_line(written: list[Exercise], answers: Mapping[str, str], draw: ran
 
 def _about_predictions(lecture: Lecture, read: submission.Submission) -> Iterator[tuple[Question, bool]]:
     """A question about each of the lecture's predictions, and whether the student has made that prediction."""
-    prompts: list[tuple[str, str]] = []
-    before = ""
+    prompts: list[tuple[str, str, str]] = []
+    before = section = ""
     for cell in lecture.notebook.cells:
         if cell.cell_type == "markdown":
             before = cell.source
+            section = next(iter(reversed(_SECTION.findall(before))), section)
         elif (match := _GUESS.fullmatch(cell.source.strip())) and _PREDICT in before:
-            prompts.append((" ".join(before.rpartition(_PREDICT)[2].split()), match[2] or ""))
+            prompts.append((_as_text(before.rpartition(_PREDICT)[2]), match[2] or "", _as_text(section)))
     guesses = [match[1] for cell in read.cells if (match := _GUESS.fullmatch(cell.text.strip()))]
     if len(guesses) != len(prompts):  # a cell was deleted or added, so we can't tell which is which
         guesses = ["None"] * len(prompts)
-    for (prompt, unit), guess in zip(prompts, guesses, strict=True):
+    for (prompt, unit, section), guess in zip(prompts, guesses, strict=True):
+        known = f"The question and its answer are in the lecture, in “{section}”."
         if guess == "None":
-            yield Question(f"What would you predict, and how do you get there? {prompt}"), False
+            yield Question(f"What would you predict, and how do you get there? {prompt}", known=known), False
         else:
             text = (
                 f"You predicted {guess} {unit}: how did you get there, and how close was it? The question was: {prompt}"
             )
-            yield Question(text), True
+            yield Question(text, known=known), True
+
+
+def _as_text(markdown: str) -> str:
+    """A lecture's text as one line without its markup, apart from backticks."""
+    parts = re.split(r"(`[^`]*`)", " ".join(markdown.replace("&nbsp;", " ").split()))
+    for place in range(0, len(parts), 2):
+        text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", parts[place])
+        text = re.sub(r"(\*{1,2})(\S(?:.*?\S)?)\1", r"\2", text)
+        parts[place] = re.sub(r"\$([^$]+)\$", lambda found: _math(found[1]), text)
+    return "".join(parts)
+
+
+def _math(latex: str) -> str:
+    """A short formula as text: ``10^{-5}`` is 10⁻⁵."""
+    text = re.sub(r"\^(?:\{(-?\d+)\}|(\d))", lambda power: raised(power[1] or power[2]), latex)
+    for name, sign in _IN_MATH.items():
+        text = text.replace(name, sign)
+    return text.replace("{", "(").replace("}", ")")

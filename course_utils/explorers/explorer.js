@@ -402,7 +402,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer �
     button.type = "button";
     button.className = "course-play";
     const label = (on) => {
-      button.textContent = on ? "⏸" : "▶";
+      button.textContent = on ? "❚❚" : "▶"; // phones draw ⏸ as a colored picture
       button.setAttribute("aria-label", on ? `pause ${control.label}` : `play ${control.label}`);
     };
     label(false);

@@ -246,7 +246,9 @@ def _stored(form: Format, code: int, asked: str, wanted: float, precisely: Fract
     """What happened to the requested number."""
     value = decoded(form, code)
     if precisely is None:
-        if math.isnan(value) or wanted == value:
+        if math.isnan(value):
+            return f"{asked} is stored as one of {form.name}'s codes for NaN."
+        if wanted == value:
             return f"{asked} is stored exactly."
         return f"{asked} becomes {exact(value)}, the largest number: {form.name} has no infinity."
     if math.isinf(value):

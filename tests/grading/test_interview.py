@@ -216,3 +216,17 @@ def test_the_commands_of_the_instructors_page_work(tmp_path: Path, monkeypatch: 
         ran = CliRunner().invoke(app, shlex.split(line, comments=True)[1:])
         assert ran.exit_code == 0, ran.output
     assert 'class="name">ada<' in page(tmp_path)
+
+
+def test_a_lectures_prompts_are_read_without_their_markup() -> None:
+    for path in sorted(project.SOLUTIONS.glob("[0-9]*.py")):
+        read = source.read(path)
+        written = submission.HandedIn(path, data=json.dumps(read.notebook).encode())
+        handed_in = submission.parse(written, read.problems)
+        for question, _ in interview._about_predictions(read, handed_in):
+            said = re.sub("`[^`]*`", "", question.text)
+            assert not re.search(r"[$\\{}]|\*\*|\]\(|&nbsp;", said), said
+            assert re.search("“(?!”).+”", question.known)
+    assert interview._as_text(r"*GPT-3's* $3.14 \cdot 10^{23}$ `a * b` [x](y.md), $\sqrt{512} = 2^{4.5}$") == (
+        "GPT-3's 3.14 · 10²³ `a * b` x, √(512) = 2^(4.5)"
+    )
