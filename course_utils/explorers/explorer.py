@@ -222,8 +222,6 @@ class Question:
             guess = parse(text, self.unit) if takes_prefix(self.unit) else parse(text.strip().removesuffix(self.unit))
             if not math.isfinite(guess):
                 raise ValueError(f"{text!r} is not finite; expected a number such as 0.4 or 15e12")
-            if guess < 0 < self.answer:
-                raise ValueError(f"{text!r} is negative, and this can't be")
         except ValueError as problem:
             raise Impossible(f"{problem}", "guess") from None
         return guess
