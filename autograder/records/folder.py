@@ -369,7 +369,13 @@ class ClassFolder:
             there.discard(INSTEAD)
         return sorted(there)
 
-    def misplaced(self, student: str, lecture_name: str) -> str:
+    def stray(self, lecture_name: str) -> list[str]:
+        """The names of notebooks in the folder of all students itself, where they belong to nobody."""
+        with contextlib.suppress(OSError):
+            return sorted(path.name for path in self._students(lecture_name)[0].glob("*.ipynb") if path.is_file())
+        return []
+
+    def _misplaced(self, student: str, lecture_name: str) -> str:
         """A remark on what looks like a student's notebook in the wrong place beside this lecture's folder; or ""."""
         beside = self.assignment(student, lecture_name).parent
         if beside.name != student:  # nbgrader's settings put something else there
@@ -385,6 +391,7 @@ class ClassFolder:
         return ""
 
     def remark(self, student: str, lecture_name: str) -> str:
-        """A remark that names the files a student handed in instead of the notebook; "" if there are none."""
-        there = self.instead(student, lecture_name)
-        return f"{student} handed in {listed(there)}, but no {lecture_name}.ipynb" if there else ""
+        """A remark that names what a student handed in instead of the notebook, or beside its folder; or ""."""
+        if there := self.instead(student, lecture_name):
+            return f"{student} handed in {listed(there)}, but no {lecture_name}.ipynb"
+        return self._misplaced(student, lecture_name)

@@ -185,7 +185,6 @@ class _Run:
             self.plan.remarks += [note.splitlines()[0] for note in stands.notes]
         if handed_in.nothing:
             self.plan.absent.append(student)
-            self.plan.remarks += filter(None, [self._folder.misplaced(student, name)])
             if stands.state is not State.NOT_SUBMITTED:
                 self.plan.remarks.append(
                     f"{student}'s {name}.ipynb is no longer in submitted/, but its result still counts: put the file "

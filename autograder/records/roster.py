@@ -146,8 +146,12 @@ def called(student: str, students: Mapping[str, Student]) -> str:
 
 
 def left_out(folder: ClassFolder, lecture_name: str) -> list[str]:
-    """Messages about the folders in ``submitted/`` whose names can't be a student's."""
+    """Messages about what is in ``submitted/`` and belongs to no student: notebooks, and folders with odd names."""
+    belongs = one_line(str(folder.submission("STUDENT", lecture_name)))
     return [
+        f"{one_line(name)} is in submitted/ itself, so it is not graded: it belongs to a student, in {belongs}"
+        for name in folder.stray(lecture_name)
+    ] + [
         f"{name!a} in submitted/ cannot be a student's name, so it is not graded: rename the folder (no leading "
         "dot, no control characters, and none that hide or reorder text)"
         for name in sorted(filter(_odd, folder.present(lecture_name)))

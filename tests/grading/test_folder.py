@@ -485,3 +485,19 @@ def test_a_terminal_shows_nothing_of_a_submission_as_a_row_of_ours_as_markup_or_
     assert max(at_worst) <= 80 and max(map(cell_len, lines)) <= 80
     said = "".join(line.strip() for line in lines).replace(" ", "")
     assert said.count(forged.replace(" ", "")) == len(notes) + 3
+
+
+def test_work_in_a_wrong_place_is_named_on_the_report_and_wherever_it_counts(tmp_path: Path) -> None:
+    course = ClassFolder(tmp_path)
+    give_cases(tmp_path)
+    submitted = tmp_path / "submitted"
+    for path in (course.submission("ada", NAME), submitted / "bea.ipynb", submitted / "cyd" / f"{NAME} (1).ipynb"):
+        hand_in(path, json.dumps(LECTURE.notebook))
+    (tmp_path / "roster.csv").write_text("id\nada\nbea\ncyd\n", encoding="utf-8")
+    graded = CliRunner().invoke(cli.app, ["grade", str(tmp_path), NAME, "--unsafe", "--workers", "0"])
+    assert graded.exit_code == 1, graded.output
+    for said in ("bea.ipynb is in submitted/ itself", "cyd has 00_napkin_math (1).ipynb in"):
+        assert graded.output.count(said) == 1
+    page = report.page(LECTURE, results.table(course, NAME, ["ada", "bea", "cyd"]))
+    assert "cyd has 00_napkin_math (1).ipynb in" in page
+    assert "bea.ipynb is in submitted/ itself" in CliRunner().invoke(cli.app, ["show", str(tmp_path), NAME]).output
