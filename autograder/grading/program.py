@@ -24,12 +24,15 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from autograder.inside.messages import Names
-from autograder.inside.names import defined, used
+from autograder.inside.names import defined, later, used
 
 from .exercises import Cell, Exercise, ProblemSet
 
 # Characters of names that are kept of one notebook; a hostile one may have any number.
 _NAMES = 1_000_000
+# Most places at which names are looked up that a plan follows; a hostile notebook may have any number. Whoever has more
+# gets all cells run.
+_LOOKUPS = 50_000
 # Names that every kernel has before its first cell.
 _ALWAYS = frozenset(vars(builtins)) | {"__name__", "display", "get_ipython", "exit", "quit", "In", "Out", "_", "__"}
 # Names under which a kernel keeps what cells displayed.
@@ -42,7 +45,12 @@ _BY_TEXT = re.compile(
     r"""(?<!=["'])(?<!= ["'])\b__main__\b"""
 )
 _SHELL = re.compile(r"(?:^|=)[ \t]{0,20}[!%]", re.MULTILINE)  # and `!echo $std`, `%time {std}`
-_IMPORTED = re.compile(r"^[ \t]{0,40}(?:import|from)[ \t]{1,9}([A-Za-z_]\w{0,60})", re.MULTILINE)
+# `import a, b.c as d`, also after `try:` and semicolons, `from a import b`, and `import_module("a")`.
+_IMPORTED = re.compile(
+    r"(?:^|[;:])[ \t]{0,40}(?:from[ \t]{1,9}([A-Za-z_]\w{0,60})|import[ \t]{1,9}([A-Za-z_][\w., \t]{0,300}))|"
+    r"""\b(?:import_module|__import__)\([ \t]{0,9}["']([A-Za-z_]\w{0,60})""",
+    re.MULTILINE,
+)
 _MODULES_FILE = re.compile(r"\b(\w+)(?:\.py\b|/)")
 # Ways to ask the machine for something that may be missing without an error: files, environment variables, users,
 # programs. Those that are also words of a comment count only in a call.
@@ -50,13 +58,13 @@ _ASKS = re.compile(
     r"(?m:^[ \t]{0,40}(?:\w{1,40}[ \t]?=[ \t]?)?!)|%%(?:bash|sh)\b|"
     r"\b(?:getenv|environ|open|glob|iglob|rglob|exists|is_file|isfile|is_dir|isdir|listdir|scandir|iterdir|getuser|"
     r"expanduser|subprocess|getoutput|[pP]open|is_available|device_count|cpu_count|get_num_threads|accelerator|"
-    r"is_built|get_device_\w+)\b|"
+    r"is_built|get_device_\w+)\b|\bdevice\.type(?=[ \t]?[!=]=)|"
     r"\b(?:access|system|walk|which|load|loadtxt|genfromtxt|fromfile|memmap|read\w{0,20})(?=\()|\bsys\.platform\b"
 )
 # Those of them that the student's own code may use for other purposes than the lecture does.
 _ABOUT_PROCESSORS = frozenset(
     ["is_available", "device_count", "cpu_count", "get_num_threads", "accelerator", "is_built", "get_device_name"]
-)
+) | {"device.type"}
 # Errors whose cause may be a difference between this machine and the student's: packages, files, keyboard input, the
 # operating system, GPUs, memory.
 NOT_HERE = re.compile(
@@ -64,14 +72,19 @@ NOT_HERE = re.compile(
     r"Connect\w*|Dist\w*|NameResolution|MaxRetry|Tcl|NoSuchProcess|AccessDenied|Operational)(?:Error|error)?:|"
     r"Error: unsupported locale|"
     r".*(?:Address family not supported|cannot resolve|get(?:pw|gr)(?:uid|gid|nam)|not allowed to raise|NVIDIA|CUDA|"
-    r"CuDNN|\bMPS\b|\bXPU\b|\baccelerator\b|(?-i:Windows)|latex|enforce fail|can't allocate|can't start new thread|"
-    r"too many open files|no space left)|"
+    r"CuDNN|\bGPU\b|\bMPS\b|\bXPU\b|\baccelerator\b|(?-i:Windows)|latex|enforce fail|can't allocate|"
+    r"can't start new thread|too many open files|no space left)|"
     # Other versions of Python or of a package than the student's. From 3.12 on, integers have `is_integer`, slices can
-    # be hashed, and paths have `walk`; later versions add arguments to methods that take none by name here.
+    # be hashed, paths have `walk`, fractions take formats, `in` takes an enumeration's values, and `super()` works in
+    # comprehensions; later versions add arguments.
     r"AttributeError: module '[\w.]{1,60}' has no attribute|ImportError: cannot import name|"
     r"AttributeError: '(?:int|Fraction)' object has no attribute 'is_integer'|AttributeError:.*'from_number'|"
     r"AttributeError: '\w*Path' object has no attribute|TypeError: unhashable type: 'slice'|"
-    r"TypeError: (?:math\.nextafter|str\.replace|map)\(\) takes no keyword arguments|"
+    r"TypeError: [\w.]{1,60}\(\) takes no keyword arguments|TypeError: no positional arguments expected|"
+    r"TypeError: [\w.]{1,60}\(\) got an unexpected keyword argument '(?:autocommit|buffersize|case_sensitive|"
+    r"delete_on_close|deprecated|eager_start|follow_symlinks|initial|method|newline|onexc|recurse_symlinks|strict|"
+    r"walk_up)'|TypeError: unsupported (?:format string passed to Fraction|operand type\(s\) for 'in': .{1,60}'Enum)|"
+    r"TypeError: super\(type, obj\): obj must be|"
     # Another build of PyTorch than the student's.
     r"KeyError: '\w{1,60}\.(?:all|small_pool|large_pool)\.|.*dummy base class|"
     # Because of a shell without a front end: missing magics, streams that aren't files, no kernel.
@@ -171,8 +184,8 @@ class Program:
     def _plan(self) -> list[int]:
         if self._all:
             return [number for number in range(len(self.steps)) if number not in self.dropped]
-        # Names, with the step where each is looked up. What a function uses is looked up when it is called, which is
-        # below its cell, where the exercise is judged.
+        # Names, with the step where each is looked up. What a function uses is looked up where it's called: in another
+        # cell, or where the exercise is judged. Between its cell and that, the lecture may have redefined it.
         wanted: set[tuple[str, int]] = set()
         for number, step in enumerate(self.steps):
             if step.kind is Kind.THEIRS:
@@ -182,12 +195,17 @@ class Program:
         chosen: set[int] = set()
         open_ = list(wanted)
         while open_:
-            for source in self._sources(*open_.pop()):
+            name, place = open_.pop()
+            for source in self._sources(name, place):
+                new = {(each, place) for each in self._later(source)}
                 if self.steps[source].kind is Kind.OURS and source not in chosen:
                     chosen.add(source)
-                    new = {(name, source) for name in self._used[source]} - wanted
-                    wanted |= new
-                    open_ += new
+                    new |= {(each, source) for each in self._used[source]}
+                new -= wanted
+                wanted |= new
+                open_ += new
+            if len(wanted) > _LOOKUPS:
+                return [number for number in range(len(self.steps)) if number not in self.dropped]
         kept = (n for n, step in enumerate(self.steps) if step.kind is not Kind.OURS or n in chosen)
         return [number for number in kept if number not in self.dropped]
 
@@ -286,7 +304,7 @@ class Program:
         """A note about a module that isn't installed here and that the answer depends on, or nothing."""
         for number in self._bearing_on(place):
             cell = self.steps[number].cell
-            for name in dict.fromkeys(_IMPORTED.findall(cell.text)):
+            for name in dict.fromkeys(_imported(cell.text)):
                 if not installed(name) and name not in self._written:
                     return f"{cell.title} imports `{name}`, which isn't installed here"
         return ""
@@ -377,6 +395,11 @@ class Program:
                 return f"{cell.title} uses `{found[0]}`, and may depend on something that is missing here"
         return ""
 
+    def _later(self, number: int) -> Set[str]:
+        """Names that a cell's functions look up when they're called; of a student's cell, all that it uses."""
+        step = self.steps[number]
+        return _called(step.cell.text) if step.kind is Kind.OURS else self._used.get(number, frozenset())
+
     def _sources(self, name: str, place: int) -> list[int]:
         """The cells that determine a name's value at a place.
 
@@ -422,6 +445,14 @@ class Program:
     def _definers_of(self, names: Collection[str]) -> list[int]:
         """The student's cells that define any of these names."""
         return sorted({n for name in names for n in self._definers.get(name, ()) if self.steps[n].kind is Kind.THEIRS})
+
+
+def _imported(text: str) -> Iterator[str]:
+    """The modules that code imports, in order, without what is below them."""
+    for package, several, asked_for in _IMPORTED.findall(text):
+        for name in several.split(",") if several else (package or asked_for,):
+            if found := re.match(r"\s*([A-Za-z_]\w*)", name):
+                yield found[1]
 
 
 def _annotates(text: str, error: str) -> bool:
@@ -533,6 +564,12 @@ def _modules(text: str) -> frozenset[str]:
     tree.body = [node for node in tree.body if node not in lines]
     names = frozenset(each.name.partition(".")[0] for node in lines for each in node.names)
     return names - defined(ast.unparse(tree))
+
+
+@functools.lru_cache(maxsize=1024)
+def _called(text: str) -> frozenset[str]:
+    """The names that functions of one of the lecture's cells look up when they're called."""
+    return frozenset(later(text)) - _ALWAYS
 
 
 @functools.lru_cache(maxsize=1024)

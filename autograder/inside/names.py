@@ -31,6 +31,14 @@ def both(text: str) -> tuple[set[str], set[str]]:
     return makes, takes
 
 
+def later(text: str) -> set[str]:
+    """Names that functions of a cell look up at the top level, which happens when they are called."""
+    at_once = {"listcomp", "setcomp", "dictcomp", "genexpr"}  # nearly always
+    bodies = [each for each in _scopes(text) if each.get_type() == "function" and each.get_name() not in at_once]
+    symbols = [name for scope in bodies for name in scope.get_symbols()]
+    return {name.get_name() for name in symbols if name.is_global() and name.is_referenced()}
+
+
 def _scopes(text: str) -> list[symtable.SymbolTable]:
     try:
         with warnings.catch_warnings():

@@ -133,6 +133,13 @@ def test_errors_about_what_a_sandbox_lacks_are_for_a_person_to_look_at(asks: str
         "TypeError: math.nextafter() takes no keyword arguments",
         "TypeError: str.replace() takes no keyword arguments",
         "TypeError: map() takes no keyword arguments",
+        "TypeError: functools.reduce() takes no keyword arguments",
+        "TypeError: NamedTemporaryFile() got an unexpected keyword argument 'delete_on_close'",
+        "TypeError: Path.exists() got an unexpected keyword argument 'follow_symlinks'",
+        "TypeError: unsupported format string passed to Fraction.__format__",
+        "TypeError: unsupported operand type(s) for 'in': 'str' and 'EnumType'",
+        "TypeError: super(type, obj): obj must be an instance or subtype of type",
+        "RuntimeError: please choose a GPU runtime",
         "RuntimeError: Tried to instantiate dummy base class Event",
         "KeyError: 'allocated_bytes.all.current'",
         "DistStoreError: Failed to init uv loop",
@@ -208,6 +215,50 @@ def test_what_hangs_or_ends_the_process_below_a_test_takes_nothing_away_and_give
     cells += [Cell("def g(x):\n    return x", "g"), Cell('check("g")', "test_g")]
     marks, notes = judge.grade(problems, cells, box)
     assert [mark.points for mark in marks] == [earned, 1.0], notes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import my_tools",
+        "try: import my_tools\nexcept ImportError: my_tools = None",
+        "import os, my_tools.deep as tools",
+        "import os; import my_tools as my",
+        "with suppress(ImportError): import my_tools",
+        "if True:\n    from my_tools.deep import f",
+        'my = importlib.import_module("my_tools")',
+    ],
+)
+def test_a_module_that_is_not_here_is_found_however_it_is_imported(text: str) -> None:
+    program = read(problems_of("import torch"), Cell("import torch"), Cell(f"{text}\n\n{ANSWER}", "f"))
+    assert "imports `my_tools`, which isn't installed here" in program._not_installed(len(program.steps) - 1)
+
+
+def test_where_a_function_is_called_it_finds_what_the_lecture_has_redefined_by_then() -> None:
+    setup, counts, again = "import torch\nx = 1", "def counted():\n    return x", "x = 2"
+    problems = problems_of(setup, counts, again)
+    for theirs in (["y = counted()"], ["def helper():\n    return counted()", "y = helper()"]):
+        *before, last = map(Cell, theirs)
+        program = read(
+            problems, Cell(setup), Cell(counts), *before, Cell(again), last, Cell("def f(t):\n    return y", "f")
+        )
+        ran = [program.steps[number].cell.text for number in program.to_run()]
+        assert again in ran
+    program = read(problems, Cell(setup), Cell(counts), Cell("y = counted()"), Cell(again), Cell(ANSWER, "f"))
+    assert again not in [program.steps[number].cell.text for number in program.to_run()]
+
+
+def test_a_plan_that_would_take_long_runs_everything() -> None:
+    names = [f"n{number}" for number in range(400)]
+    uses = Cell("def f0():\n    return " + ", ".join(names))
+    later = "def unused():\n    pass"
+    cells = [Cell(f"{name} = f0()") for name in names]
+    began = time.process_time()
+    program = read(
+        problems_of("import torch", later), Cell("import torch"), Cell(later), uses, *cells, Cell(ANSWER, "f")
+    )
+    assert later in [program.steps[number].cell.text for number in program.to_run()]
+    assert time.process_time() - began < 20
 
 
 def test_thousands_of_modules_that_are_not_here_are_looked_for_in_one_reading() -> None:
