@@ -507,9 +507,9 @@ Cutting at ±3 costs 1.3% of the std. That sounds like nothing, but remember the
 ### Exercise 7.2 · A truncated normal of your own (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `truncated_normal(shape, std, generator)`. It returns a new `float32` tensor (not a parameter) of that shape on
-the CPU. You may assume that nobody has changed PyTorch's default dtype and device. The numbers are drawn from a normal
-distribution with mean 0 and std `std`, *given that* each lies within ±3 · `std`. (So the std of the result is 0.9866 ·
-`std`.) `shape` is a tuple or list of one or more sizes, which may be 0, and `std` is positive. All randomness comes
+the CPU. You may assume that nobody has changed PyTorch's default dtype and device. The numbers are drawn independently from
+a normal distribution with mean 0 and std `std`, *given that* each lies within ±3 · `std`. (So the std of the result is
+0.9866 · `std`.) `shape` is a tuple or list of one or more sizes, which may be 0, and `std` is positive. All randomness comes
 from `generator`, a `torch.Generator`: the same state gives the same numbers, two calls in a row give different ones,
 and PyTorch's global generator isn't changed. Draw many numbers at a time, since a matrix has millions, and then redraw
 *only* those outside: redrawing the whole tensor until all are inside would take forever. (If you know the inverse of

@@ -374,7 +374,8 @@ _ODD = re.compile(
     r"/proc\b|\bcourse_utils\b[ .]+(?:import )?testing|sys\.(?:modules|meta_path|path_hooks|settrace|setprofile)|"
     r"\bto_thread\b|\bThreadPool\w*|\brun_in_executor\b|Torch(?:Dispatch|Function)Mode|\btorch\._C\b|sys\.monitoring|"
     r"\b_disable_current_modes\b|\b_engine_run_backward\b|\b_no_grad_\w+|\bautograder\b|"
-    r"\btorch\.(?:ops|jit|_(?!foreach_|int_mm|C\b)\w+)|"
+    r"\btorch\.(?:ops|jit|_(?!foreach_|int_mm|C\b)\w+)|\bvars\([ \t]{0,9}(?:torch|nn|F|optim)\b|"
+    r"\b(?:torch|nn|F|optim)(?:\.\w{1,60}){0,3}\.__dict__|"
     r"(?<![.\w])exec\b|\b(?:fromhex|unhexlify|b64decode|b85decode)\b|"
     r"\bgc\.(?!collect|enable|disable|isenabled|get_stats|get_count)\w+|"
     r"\bos\.(?:write|read|open|kill\w*|fork\w*|_exit|dup2?|close\w*|pipe2?|exec\w+|symlink)\b|"
@@ -451,27 +452,32 @@ def _suspicious(program: Program) -> list[str]:
     course's library has some of the functions that a lecture asks for (``data.get_batch``), or the formula behind them
     (``napkin.collectives.sent``, ``count_flops``): using these in an answer is noted, too, unless the reference does,
     and so is importing what the lecture doesn't.
-    An answer that uses what PyTorch has under the exercise's name may be right, but a person should see it.
+    An answer that uses what PyTorch has under the exercise's name may be right, but a person should see it. To an
+    answer belong the student's other cells that define what it uses.
     """
     lecture = "\n".join(cell.text for cell in program.problems.cells)
     known = _library(lecture)
     every = "|".join(exercise.name for exercise in program.problems.exercises)
+    helps = {number: each for each in program.problems.exercises for number in program.helpers(each)}
     notes, others = list[str](), list[str]()
-    for step in program.steps:
+    for number, step in enumerate(program.steps):
         if step.kind is Kind.THEIRS:
+            exercise = step.exercise or helps.get(number)
             imported = " ".join(_ODD_MODULES.findall(step.cell.text))
             odd = {*_ODD.findall(step.cell.text), *_ODD_NAMES.intersection(re.findall(r"\w+", imported))}
             names = step.exercise.name if step.exercise else every
             found = [*sorted(odd), *sorted(set(re.findall(_READY_MADE.format(names), step.cell.text)))]
             if step.exercise is None:
                 found = [each for each in found if each not in lecture]
-            else:
+            if exercise is not None:
+                names = exercise.name
                 torchs = set(re.findall(_TORCHS.format(names), step.cell.text))
                 if not torchs and names != names.lower():
                     torchs = set(re.findall(_CLASS.format(names), step.cell.text))
-                if not torchs and not _OPTIMIZER.search(step.exercise.solution):
+                if not torchs and not _OPTIMIZER.search(exercise.solution):
                     torchs = set(_OPTIMIZER.findall(step.cell.text))
                 found += sorted(torchs)
+            if step.exercise is not None:
                 found += sorted(_bare_modules(step.cell.text, known))
                 theirs, ours = (
                     _functions(each, known, step.exercise) for each in (step.cell.text, step.exercise.solution)

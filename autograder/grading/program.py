@@ -27,6 +27,7 @@ from autograder.inside.messages import Names
 from autograder.inside.names import defined, later, used
 
 from .exercises import Cell, Exercise, ProblemSet
+from .submission import defines
 
 # Characters of names that are kept of one notebook; a hostile one may have any number.
 _NAMES = 1_000_000
@@ -47,7 +48,8 @@ _BY_TEXT = re.compile(
 _SHELL = re.compile(r"(?:^|=)[ \t]{0,20}[!%]", re.MULTILINE)  # and `!echo $std`, `%time {std}`
 # `import a, b.c as d`, also after `try:` and semicolons, `from a import b`, and `import_module("a")`.
 _IMPORTED = re.compile(
-    r"(?:^|[;:])[ \t]{0,40}(?:from[ \t]{1,9}([A-Za-z_]\w{0,60})|import[ \t]{1,9}([A-Za-z_][\w., \t]{0,300}))|"
+    r"(?:^|[;:])[ \t]{0,40}(?:from[ \t]{1,9}([A-Za-z_]\w{0,60})[\w.]{0,100}[ \t]{1,9}import\b|"
+    r"import[ \t]{1,9}([A-Za-z_][\w., \t]{0,300}))|"
     r"""\b(?:import_module|__import__)\([ \t]{0,9}["']([A-Za-z_]\w{0,60})""",
     re.MULTILINE,
 )
@@ -435,6 +437,12 @@ class Program:
             found |= todo
             todo = set().union(*(self._used[number] for number in self._definers_of(todo))) - found
         return found
+
+    def helpers(self, exercise: Exercise) -> list[int]:
+        """The student's cells, apart from the answer's own, with functions, classes or variables that it uses."""
+        behind = self._behind(exercise)
+        theirs = (number for number in self._definers_of(behind) if self.steps[number].exercise is None)
+        return [n for n in theirs if any(defines(name, self.steps[n].cell.text) for name in behind & self._defined[n])]
 
     def _judged(self, place: int) -> Exercise:
         """The exercise that's judged at a step."""

@@ -56,21 +56,22 @@ class Submission:
         """The text of the solution cells by exercise or question; if there are copies, the last one.
 
         If an exercise's cell is missing or unchanged, it's that of the student's last cell with a function, class or
-        variable of its name. To a task, and to a question whose cell is unchanged, belong the cells that the student
-        added below it.
+        variable of its name; if such a cell comes after the exercise's own, its text is added. To a task, and to a
+        question whose cell is unchanged, belong the cells that the student added below it.
         """
         known = {each.name for each in problems.exercises} | {each.name for each in problems.questions}
         cells = self.everything or self.cells
         places = {cell.name: place for place, cell in enumerate(cells) if cell.name in known}
         found = {name: cells[place].text for name, place in places.items()}
         ours = {cell.plain for cell in problems.cells}
-        own = [cell.text for cell in self.cells if not cell.name and cell.plain not in ours]
+        own = [(n, cell.text) for n, cell in enumerate(cells) if not (cell.name or cell.prose or cell.plain in ours)]
         for exercise in problems.exercises:
-            if found.get(exercise.name, "").strip() in ("", exercise.stub.strip()):
-                name = exercise.name
-                made = re.compile(rf"^(?:(?:async[ ]+)?def|class)[ ]+{name}\b|^{name}[ ]*=", re.MULTILINE)
-                if retyped := [text for text in own if made.search(text)]:
-                    found[name] = retyped[-1]
+            name = exercise.name
+            retyped = [(place, text) for place, text in own if defines(name, text)]
+            if found.get(name, "").strip() in ("", exercise.stub.strip()):
+                found.update((name, text) for _, text in retyped[-1:])
+            elif retyped and retyped[-1][0] > places[name]:
+                found[name] += f"\n\n# Another cell defines it again:\n\n{retyped[-1][1]}"
         for each in problems.questions:
             if each.name in places and (each.task or found[each.name].strip() == each.text.strip()):
                 after = Cell(each.after).plain
@@ -78,6 +79,11 @@ class Submission:
                 added = itertools.takewhile(lambda cell: not cell.name and cell.plain != after, below)  # noqa: B023
                 found[each.name] = "\n\n".join([found[each.name], *(cell.text for cell in added)])
         return found
+
+
+def defines(name: str, text: str) -> bool:
+    """Whether code seems to have a function, class or variable of this name at its top level."""
+    return name in text and re.search(rf"^(?:(?:async[ ]+)?def|class)[ ]+{name}\b|^{name}[ ]*=", text, re.M) is not None
 
 
 @dataclass(frozen=True)

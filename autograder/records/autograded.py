@@ -14,6 +14,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from autograder.grading.exercises import Cell
 from autograder.grading.marks import Result
 from autograder.grading.source import Lecture
+from autograder.grading.submission import defines
+from autograder.grading.text import counted
 from course_utils.files import remove_partials, replacing
 
 from . import exchange, pages
@@ -60,11 +62,15 @@ def _with_their_own(lecture: Lecture, ours: list[Any], cells: Sequence[Cell]) ->
     texts = {each.plain: cell for each, cell in zip(lecture.problems.cells, code, strict=True) if not each.name}
     prose = {Cell(cell.source).plain: cell for cell in lecture.notebook.cells if cell.cell_type == "markdown"}
     below: dict[str, list[Any]] = {}  # by the id of one of our cells
-    last, added, room = "", 0, _ROOM
-    for cell in cells:
+    # An exercise's name may have its last value from the thousandth cell.
+    makes = {e.name: n for e in lecture.exercises for n, cell in enumerate(cells) if defines(e.name, cell.text)}
+    last, added, room, left = "", 0, _ROOM, 0
+    for number, cell in enumerate(cells):
         if found := places.get(cell.name) if cell.name else (prose if cell.prose else texts).get(cell.plain):
             last = found.id
-        elif cell.plain and added < _ADDED and room > 0:
+        elif cell.plain and (added >= _ADDED or room <= 0) and number not in makes.values():
+            left += 1
+        elif cell.plain:
             text, identity = (_as_text if cell.prose else _shown)(cell.text), f"theirs-{added}"
             made = new_markdown_cell(text, id=identity) if cell.prose else new_code_cell(text, id=identity)
             below.setdefault(last, []).append(made)
@@ -72,6 +78,9 @@ def _with_their_own(lecture: Lecture, ours: list[Any], cells: Sequence[Cell]) ->
     merged = below.get("", [])
     for cell in ours:
         merged += [cell, *below.get(cell.id, [])]
+    if left:
+        said = f"{counted(left, 'more cell')} of the student's own: see the notebook in submitted/"
+        merged.append(new_markdown_cell(said, id="more-cells"))
     return merged
 
 

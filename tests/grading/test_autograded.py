@@ -65,6 +65,7 @@ def test_cells_of_a_students_own_stand_where_the_student_put_them(tmp_path: Path
     changed = next(n for n, cell in enumerate(cells) if n and not cell.name and cell != Cell("import cmath"))
     cells[changed] = Cell(cells[changed].text + "\nprint('changed')")
     cells += [Cell(f"many = {n}", "strange") for n in range(1_000)]
+    cells += [Cell(f"def {SECOND.name}():\n    return {n}") for n in range(2)]
     path = autograded.write(ClassFolder(tmp_path), LECTURE, RESULT, cells)
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
@@ -72,8 +73,10 @@ def test_cells_of_a_students_own_stand_where_the_student_put_them(tmp_path: Path
     theirs = [cell.source for cell in code if cell.id.startswith("theirs-")]
     answer = next(n for n, cell in enumerate(code) if cell.id == FIRST.name)
     assert code[answer - 1].source == "import cmath" and code[answer + 1].source == "def helper(): ..."
-    assert any(source.endswith("print('changed')") for source in theirs) and len(theirs) == 100
-    assert len(code) == len(LECTURE.problems.cells) + 100
+    assert any(source.endswith("print('changed')") for source in theirs) and len(theirs) == 101
+    assert theirs[-1].endswith("return 1"), "what an exercise is last defined by is always there"
+    assert "more cells of the student's own" in notebook.cells[-1].source
+    assert len(code) == len(LECTURE.problems.cells) + 101
 
 
 @pytest.mark.slow

@@ -346,3 +346,17 @@ def test_people_have_their_names_wherever_a_person_reads_about_them(lecture: sou
     assert "Ada" not in run("show", "--anonymous")
     for ending in ("csv", "questions.csv", "json"):
         assert "Ada Lovelace" in (course.exports / f"{name}.{ending}").read_text(encoding="utf-8")
+
+
+def test_a_page_shows_the_cell_that_defined_an_exercises_name_last(lecture: source.Lecture, tmp_path: Path) -> None:
+    first = lecture.exercises[0]
+    path = hand_in(tmp_path, lecture, "ada", {first.name: "def tensor_bytes(x): return 'shown'"})
+    content = json.loads(path.read_text(encoding="utf-8"))
+    place = next(n for n, cell in enumerate(content["cells"]) if cell["id"] == first.name)
+    again = {"cell_type": "code", "id": "own", "metadata": {}, "outputs": [], "execution_count": None}
+    content["cells"].insert(place + 1, again | {"source": "def tensor_bytes(x): return 'counts'"})
+    path.write_text(json.dumps(content), encoding="utf-8")
+    graded(tmp_path, lecture, path, marks(lecture))
+    [page] = written(tmp_path, lecture).values()
+    text = harmless(page.path.read_text(encoding="utf-8")).text
+    assert text.index("'shown'") < text.index("Another cell defines it again") < text.index("'counts'")

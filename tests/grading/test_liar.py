@@ -20,8 +20,9 @@ from autograder.authoring import checks
 from autograder.grading import judge, program, sandbox, source
 from autograder.grading.conversation import Conversation
 from autograder.grading.exercises import Cell, Exercise, ProblemSet
+from autograder.inside import names
 from autograder.inside.limits import Limits
-from autograder.inside.messages import Call, Seen
+from autograder.inside.messages import Call, Names, Seen
 from course_utils.testing import freeze, wire
 from course_utils.testing.comparing import AT_MOST, BETWEEN, IGNORED, Comparison, compare
 from course_utils.testing.plain import Raised
@@ -491,6 +492,8 @@ def gradients_by_hand(x, w1, w2):
         ("from torch.optim import RMSprop\nclass SGD(RMSprop): ...", "import RMSprop"),
         ("def step(self):\n    torch._fused_sgd_(self.params)", "torch._fused_sgd_"),
         ("step = torch.jit.script(torch.ops.aten.add_)", "torch.jit, torch.ops"),
+        ("class SGD(vars(torch.optim)['AdaGrad'.title()]): ...", "vars(torch"),
+        ("SGD = torch.optim.__dict__['SG' + 'D']", "torch.optim.__dict__"),
         ("class SGD(torch.optim.Optimizer): ...", None),
         ("class SGD(torch.optim.Optimizer):\n    def step(self):\n        self.SGD = 1", None),
     ],
@@ -499,6 +502,26 @@ def test_what_pytorch_has_under_an_exercises_name_is_noted(code: str, noted: str
     problems = checks.problems(source.read(project.source_path("08_optimizers")))
     found = judge._suspicious(program.Program(problems, problems.answered({"SGD": code})))
     assert found == ([f"SGD: its code uses {noted}, which no answer needs; read it"] if noted else [])
+
+
+@pytest.mark.parametrize(
+    ("own", "noted"),
+    [
+        ("class Base(torch.optim.SGD): ...", True),
+        ("def make():\n    return Base\n\nclass Base(torch.optim.Adam): ...", True),
+        ("Base = object\nclass Other(torch.optim.SGD): ...", True),  # in a cell that the answer uses
+        ("class Base: ...", False),
+        ("from torch.optim import SGD, Adam\nimport torch as Base", False),  # as many first cells do
+    ],
+)
+def test_what_an_answer_takes_from_cells_of_the_students_own_is_noted(own: str, noted: bool) -> None:
+    problems = checks.problems(source.read(project.source_path("08_optimizers")))
+    cells = [Cell(own), *problems.answered({"SGD": "class SGD(Base):\n    pass"})]
+    found = program.Program(problems, cells)
+    for number in found.unread:
+        text = found.steps[number].cell.text
+        found.learn(number, Names(sorted(names.defined(text)), sorted(names.used(text))))
+    assert bool(judge._suspicious(found)) is noted
 
 
 @pytest.mark.parametrize(("lecture", "exercise"), IN_A_THREAD)

@@ -56,6 +56,7 @@ def statistics(numbers, shape, std):
         "share within 1 std": (size <= 1).double().mean().item(),
         "share from 1.5 to 2 std": ((size > 1.5) & (size <= 2)).double().mean().item(),
         "share beyond 2 std": (size > 2).double().mean().item(),
+        "mean product of neighbors": (x.flatten()[1:] * x.flatten()[:-1]).mean().item(),
     }
 
 
@@ -65,11 +66,13 @@ def tails(numbers, shape, std):
 
     x = numbers.detach().double() / std
     _, counts = np.unique(x.numpy(), return_counts=True)  # several times as fast as torch.unique
+    _, sizes = np.unique(x.abs().numpy(), return_counts=True)
     return {
         "shape": list(x.shape),
         "the largest magnitude, in std": x.abs().max().item(),
         "numbers that are ±3 · std": (x.abs() > 2.99999).sum().item(),
         "how often the most frequent number occurs": counts.max().item(),
+        "share of magnitudes that occur once": (sizes == 1).mean().item(),
     }
 
 
@@ -107,7 +110,8 @@ def generators(student, shape, std, one, other):
 
 
 stds = any_of(1.0, 0.02, 5.0, 1 / 128, 40.0, 3.0, 1e-4)
-SHARES = ("standard deviation, divided by std", "mean", "share within 1 std", "share from 1.5 to 2 std", "share beyond 2 std")
+SHARES = ("standard deviation, divided by std", "mean", "share within 1 std", "share from 1.5 to 2 std", "share beyond 2 std",
+          "mean product of neighbors")
 
 
 def of_about(least, most):
@@ -152,7 +156,8 @@ exercise.requirement(
     domain=st.builds(given, shapes((1, 4), (0, 5)), stds, st.integers(0, 10**6)),
 )
 exercise.requirement(
-    "the numbers follow a normal distribution with mean 0 and std `std`, given that each lies within ±3 · `std`",
+    "the numbers are independent, from a normal distribution with mean 0 and std `std`, given that each lies within "
+    "±3 · `std`",
     points=0.75,
     probe=numbers,
     summary=statistics,
@@ -177,6 +182,7 @@ exercise.requirement(
         # are outside: that is how many clamping moves to ±3, or any fixed value takes the place of.
         "numbers that are ±3 · std": (0, 20),
         "how often the most frequent number occurs": (1, 50),  # float32 has few equal numbers among a million
+        "share of magnitudes that occur once": (0.5, 1),
     },
     visible=[many(0.02, 1_000, 1_000), many(5.0, 300, 400)],
     edges={
@@ -238,6 +244,8 @@ exercise.mistake("Some random numbers come from PyTorch's global generator. Draw
                  f"{more} → torch.randn(int(outside.sum()))")  # fmt: skip
 exercise.mistake("Two calls in a row give the same numbers. Don't seed the generator again.",
                  "numbers = torch → generator.manual_seed(generator.initial_seed())\n    numbers = torch")  # fmt: skip
+exercise.mistake("Each number has to be independent of the others. Yours are in order.",
+                 "return numbers * std → return numbers.flatten().sort().values.reshape(tuple(shape)) * std")  # fmt: skip
 exercise.mistake("The exercise asks for a tensor, not a parameter.", "return numbers * std → return nn.Parameter(numbers * std)")
 exercise.mistake("Return a float32 tensor.", "return numbers * std → return numbers.double() * std")
 
@@ -312,6 +320,22 @@ def truncated_normal(shape, std, generator):
     while (outside := x.abs() > 3).any():
         x[outside] /= 2
     return x * std
+
+# %% wrong: half of the numbers are the others with the opposite sign
+def truncated_normal(shape, std, generator):
+    n = math.prod(shape)
+    x = torch.randn((n + 1) // 2, generator=generator)
+    while (outside := x.abs() > 3).any():
+        x[outside] = torch.randn(int(outside.sum()), generator=generator)
+    return torch.cat([x, -x])[:n].reshape(tuple(shape)) * std
+
+# %% wrong: the signs alternate
+def truncated_normal(shape, std, generator):
+    n = math.prod(shape)
+    x = torch.randn(n, generator=generator).abs()
+    while (outside := x > 3).any():
+        x[outside] = torch.randn(int(outside.sum()), generator=generator).abs()
+    return (x * (1 - 2 * (torch.arange(n) % 2))).reshape(tuple(shape)) * std
 
 # %% wrong: rounds to the numbers of bfloat16
 def truncated_normal(shape, std, generator):
