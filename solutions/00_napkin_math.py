@@ -345,8 +345,8 @@ The formula for the FLOPs has two unknowns, $N$ and $D$. With a given budget of 
 little text or a small model on a lot of it. Which choice gives the best model? In 2022 a group at DeepMind trained more
 than 400 models to find out (Hoffmann and others, the *Chinchilla* paper). They fitted a scaling law to the results. A
 **scaling law** is a formula that predicts how good a model will be from its size, its training data and the compute
-spent on it. According to theirs, the **compute-optimal** choice, the best one for a given budget, is roughly *20 tokens
-per parameter*, so the model and the data should both grow with the *square root* of the budget.
+spent on it. According to DeepMind's, the **compute-optimal** choice, the best one for a given budget, is roughly *20
+tokens per parameter*, so the model and the data should both grow with the *square root* of the budget.
 
 ### Exercise 0.2 · Model and data for a budget &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 
@@ -1108,7 +1108,7 @@ assert max(implied.values()) < 0.5 < round(FACTS["MaxText 32B MFU on TPU v5e"].v
 
 # %% [markdown]
 r"""
-The number at the start of each line is the most useful one here. It's that run's **implied MFU**, the MFU at which the
+The number at the start of each line, the run's **implied MFU**, is the most useful one here: it's the MFU at which the
 prediction would have been right. Put any paper's parameters, tokens and GPU-hours into your formula and see what MFU
 comes out. A value between 0.3 and 0.5 is plausible on GPUs. Below 0.2, ask why. Above 0.6, ask what was counted. Such a
 high number may still be right: Google's training library MaxText reports 67% for a model of 32 billion parameters on

@@ -113,7 +113,7 @@ assert x.dtype.itemsize == 4  # bytes: a dtype knows its size, too
 
 # %% [markdown]
 r"""
-**Predict.** GPT-3 has 96 layers. Each contains a **feed-forward block**, which multiplies each token's vector by one
+**Predict.** Each of GPT-3's 96 layers contains a **feed-forward block**, which multiplies each token's vector by one
 matrix, applies a nonlinear function to each of the resulting numbers, and multiplies by a second matrix. One of the two is 49,152 × 12,288. How many bytes does that one matrix take in `float32`?
 You can write `5e6` for five million.
 """

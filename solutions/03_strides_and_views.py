@@ -38,9 +38,9 @@ show_progress()
 r"""
 ## 1 · Storage and strides
 
-Memory has no rows or columns; it's one long sequence of bytes. A tensor consists of two things. Its **storage** is a
-one-dimensional block of memory, which we'll think of as a row of element-sized *slots*. Its *metadata* says
-how to find an element in the storage. In this lecture we often fill each slot with its own position in the storage.
+Memory has no rows or columns; it's one long sequence of bytes. A tensor's **storage** is a one-dimensional
+block of memory, which we'll think of as a row of element-sized *slots*. The tensor's *metadata* says how to find an
+element in the storage. In this lecture we often fill each slot with its own position in the storage.
 Then the values in any tensor that uses the storage tell us which slots they come from:
 """
 
@@ -800,14 +800,13 @@ To make a view, PyTorch creates a small object; it never touches the storage. A 
 written) divided by the bandwidth, once the matrix is large enough. (For small matrices you see the overhead of the call
 and the effect of the caches, which are faster than memory.)
 
-Copying *by column* takes longer than copying *in order*, although the number of bytes is the same. That's because a CPU
-doesn't read single numbers from memory. It reads a **cache line**, a block of 64 bytes on most CPUs, even if you asked
-for only one number in it. If you walk along a row, you use the whole line. If you walk down a column of a large matrix,
-you use only one number from each line, and by the time you come back for its neighbor, the line may have been evicted
-from the cache. The remedy is to transpose one small block, or *tile*, of the matrix at a time. On a CPU, PyTorch's copy
-of a transpose does that (see `copy_transpose_valid` in its `Copy.cpp`), and the difference you see is what remains
-after this optimization. NVIDIA's GPUs have the same problem: they read memory in blocks of 32 bytes (CUDA C++ Best
-Practices Guide).
+Copying *by column* takes longer than copying *in order*, although the number of bytes is the same. That's because of
+what a CPU reads from memory: never a single number, but a whole **cache line**, a block of 64 bytes on most CPUs. If
+you walk along a row, you use the whole line. If you walk down a column of a large matrix, you use only one number from
+each line, and by the time you come back for its neighbor, the line may have been evicted from the cache. The remedy is
+to transpose one small block, or *tile*, of the matrix at a time. On a CPU, PyTorch's copy of a transpose does that (see
+`copy_transpose_valid` in its `Copy.cpp`), and the difference you see is what remains after this optimization. NVIDIA's
+GPUs have the same problem: they read memory in blocks of 32 bytes (CUDA C++ Best Practices Guide).
 """
 
 # %%

@@ -989,8 +989,8 @@ $$\text{intensity} = \frac{\text{FLOPs}}{\text{bytes moved}}$$
 $$\text{FLOP/s} \le \min(\text{peak}, \text{intensity} \cdot \text{bandwidth})$$
 
 The bytes that memory moves per second (its *bandwidth*), times the FLOPs per byte, are the FLOP/s that memory allows;
-the arithmetic units allow the peak. The **roofline** of a machine is the smaller of the two, plotted against the
-intensity (Williams, Waterman and Patterson, 2009). Here's an H100's, in float32:
+the arithmetic units allow the peak. The **roofline** of a machine is the smaller of what its memory and its arithmetic
+units allow, plotted against the intensity (Williams, Waterman and Patterson, 2009). Here's an H100's, in float32:
 """
 
 # %% tags=["folded"]

@@ -49,9 +49,9 @@ $x \cdot w$, should be 5. The *loss* is a number that says how wrong the output 
 
 $$\text{loss} = \tfrac12 (x \cdot w - 5)^2 .$$
 
-A **gradient** says, for each weight, how fast the loss changes when that weight alone grows a little. To compute it, we
-use the **chain rule**: the derivative of nested functions is the product of their derivatives. Here that gives the
-error $(x \cdot w - 5)$ times $x$.
+A **gradient** says, for each weight, how fast the loss changes when that weight alone grows a little. To compute
+gradients, we use the **chain rule**: the derivative of nested functions is the product of their derivatives. Here that
+gives the error $(x \cdot w - 5)$ times $x$.
 
 **Predict.** Take $x = (1, 2, 3)$ and $w = (1, 1, 1)$. What's the gradient with respect to the *third* weight?
 """
@@ -86,8 +86,8 @@ assert kept(prediction) is None and kept(loss) is None  # computed, but not kept
 # %% [markdown]
 r"""
 `backward()` went from the loss back to `w` and stored a gradient in `w.grad`, and *only there*. To see why, look at the
-path it followed. As you computed the loss, PyTorch recorded each operation that had an input requiring a gradient. This
-record is the **computational graph**: a node for each operation, with links to the operations that produced its inputs.
+path it followed. As you computed the loss, PyTorch recorded each operation that had an input requiring a gradient in
+the **computational graph**: a node for each operation, with links to the operations that produced its inputs.
 **Autograd** is the part of PyTorch that records the graph and computes gradients along it. You reach the graph through
 the result's `grad_fn`. From there, each node's links are in its attribute `next_functions`: on the way back, the
 operations that produced the inputs come *next*.

@@ -467,8 +467,8 @@ assert len(adagrad_path) < len(with_momentum) < len(plain)
 r"""
 That's even fewer steps than with momentum. But AdaGrad has a weakness: it never forgets. If the gradients keep their
 size, then after 10,000 steps it moves a hundredth as far as it did at first, even if the curvature of the loss has
-changed by then. **RMSProp** (Hinton's lectures, 2012) fixes this with an *exponential moving average*, in which older
-squares fade:
+changed by then. **RMSProp** (Hinton's lectures, 2012) forgets: it has an *exponential moving average* of the squares,
+in which older ones fade:
 
 $$\begin{split}
 v &\leftarrow \beta\, v + (1 - \beta)\, g^2 \\
@@ -502,7 +502,7 @@ corrects this.
 
 ## 4 · Adam and AdamW
 
-**Adam** (Kingma and Ba, 2014) combines momentum with RMSProp. Its **first moment** $m$ is a running average of the
+**Adam** (Kingma and Ba, 2014) combines momentum with RMSProp. Adam's **first moment** $m$ is a running average of the
 gradients, similar to momentum; its **second moment** $v$ is a running average of their squares, as in RMSProp. Both
 start at zero. After $t$ steps the coefficients in each moment add up to $1 - \beta^t$ instead of 1, so Adam divides by
 that; this is called **bias correction**.

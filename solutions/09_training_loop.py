@@ -554,9 +554,9 @@ r"""
 ## 4 · What a seed guarantees, and what it doesn't
 
 Initial weights, dropout and batches are random. A computer calculates its random numbers with a **random number
-generator**: a state, and a rule that turns it into a number and the next state. A **seed** is a number that sets the
-state. A training script has three independent global generators: Python's `random`, NumPy's, and PyTorch's (which is
-really one for the CPU and one for each GPU; `torch.manual_seed` seeds all of PyTorch's).
+generator**: a state, and a rule that turns it into a number and the next state. A **seed** is a number that sets a
+generator's state. A training script has three independent global generators: Python's `random`, NumPy's, and PyTorch's
+(which is really one for the CPU and one for each GPU; `torch.manual_seed` seeds all of PyTorch's).
 """
 
 # %% tags=["item-77"]
@@ -1149,8 +1149,8 @@ set `B` back to 256.)
 
 At the start of a run, the gradients are large and the optimizer's averages are still unreliable, so the learning rate
 starts low and increases for a while; this is called *warm-up*. Toward the end, the noise in the gradients keeps the
-loss from settling, so the learning rate goes down, often along half a period of a *cosine*. Together these make a
-**learning-rate schedule**: the learning rate as a function of the step.
+loss from settling, so the learning rate goes down, often along half a period of a *cosine*. The
+learning rate as a function of the step is called a **learning-rate schedule**.
 
 The usual way in PyTorch is a *scheduler*, an object that counts its own steps, so it has a state that you have to
 remember to save. A plain *function of the step* has none.

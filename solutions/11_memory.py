@@ -859,8 +859,8 @@ learns, for each of them, an update that is the product of two thin matrices (Hu
 $$y = W x + \frac{\alpha}{r}\, U D x$$
 
 $D$ is $r \times \text{in}$, $U$ is $\text{out} \times r$. $W$ is frozen, so it has no gradient, no optimizer state and no master weights. Only $D$ and $U$ (called $A$ and $B$ in
-the paper) are trained; together they're an *adapter*. They're thin because the **rank** $r$, the dimension that they
-share, is small. $U$ starts at zero, so that training starts from the given model. ($D$ must not start at zero as well,
+the paper) are trained; together they're an *adapter*. They're thin: the dimension that they share, the **rank** $r$,
+is small. $U$ starts at zero, so that training starts from the given model. ($D$ must not start at zero as well,
 or the gradients of both would stay zero.) You choose the constant $\alpha$; thanks to the division by $r$, you
 shouldn't have to retune the learning rate much for a different rank. (Kalajdzievski, 2023, arXiv:2312.03732, finds
 that dividing by $\sqrt{r}$ works better.) After training you can add $\frac{\alpha}{r}\, U D$ to $W$; such a *merged*

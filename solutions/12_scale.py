@@ -114,8 +114,8 @@ run the same program, each with its own memory and, on a real cluster, its own G
 messages.
 
 `launch(f, 2, …)` starts two of them on this machine and calls `f(group, …)` in each. `group.rank` is the number of this
-rank, and `group.size` is how many there are. They communicate through **collectives**, operations that *every* rank has
-to call, in the same order:
+rank, and `group.size` is how many there are. Ranks communicate through **collectives**, operations that *every* rank
+has to call, in the same order:
 
 | call | each rank gives | each rank gets |
 |---|---|---|
@@ -148,8 +148,8 @@ What does an all-reduce cost? The classic implementation is a *ring*. Cut the ve
 are ranks. In each round, every rank sends one piece to the next rank, and adds the one that it receives to its own
 copy. After $n - 1$ rounds, each of $n$ ranks holds one piece of the complete sum. That is a **reduce-scatter**: each
 rank ends up with its own part of the sum. In another $n - 1$ rounds, the finished pieces travel on until every rank has
-all of them, which is an **all-gather**. Do one after the other and you have an **all-reduce**: every rank ends up with
-the whole sum.
+all of them, which is an **all-gather**. A reduce-scatter and then an all-gather are an **all-reduce**: every rank ends
+up with the whole sum.
 
 Press ▶, then add ranks. How do the number of rounds and the bytes that each rank sends change? (NVLink connects
 NVIDIA's GPUs directly.)

@@ -183,7 +183,7 @@ r"""
 The longer the text, the greater the waste, because the number of tokens processed is a sum like $1 + 2 + \dots + n$ and
 grows with the square of the length. If every token is processed only once, generation has two very different phases:
 
-- **Prefill** is the first call. It processes the whole prompt at once, and its last logits give the first new token. It
+- **Prefill** is the first call, which processes the whole prompt at once. Its last logits give the first new token. It
   determines how long a user waits before anything appears, the *time to first token*.
 - **Decode** is every call after that, each with a single new token for each sequence. It determines how fast the text
   appears from then on.

@@ -46,7 +46,7 @@ def definitions(lecture: Lecture) -> Iterator[Definition]:
                 continue
             for sentence in _SENTENCE.split(paragraph):
                 for term in _BOLD.findall(sentence):
-                    if not _HEADING.search(term) and not term[0].isdigit():
+                    if not _HEADING.search(term) and ":" not in term and not term[0].isdigit():
                         yield Definition(term, _MARKER.sub("", sentence).strip(), lecture, section)
 
 
