@@ -27,7 +27,7 @@ from autograder.inside.messages import Names
 from autograder.inside.names import defined, later, used
 
 from .exercises import Cell, Exercise, ProblemSet
-from .submission import defines
+from .submission import made
 
 # Characters of names that are kept of one notebook; a hostile one may have any number.
 _NAMES = 1_000_000
@@ -442,7 +442,7 @@ class Program:
         """The student's cells, apart from the answer's own, with functions, classes or variables that it uses."""
         behind = self._behind(exercise)
         theirs = (number for number in self._definers_of(behind) if self.steps[number].exercise is None)
-        return [n for n in theirs if any(defines(name, self.steps[n].cell.text) for name in behind & self._defined[n])]
+        return [n for n in theirs if not behind.isdisjoint(made(self.steps[n].cell.text))]
 
     def _judged(self, place: int) -> Exercise:
         """The exercise that's judged at a step."""

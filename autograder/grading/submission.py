@@ -24,7 +24,7 @@ NAME_LIMIT = 100  # characters of a cell's name, which messages quote; our longe
 CELLS_LIMIT = 1_000  # code cells; the longest lecture has about a hundred
 PARTS_LIMIT = 2_000_000  # commas and brackets, whose number bounds the memory and time for parsing
 
-
+_MADE = re.compile(r"^(?:(?:async[ ]+)?def|class)[ ]+(\w+)|^(\w+)[ ]*(?::[^=\n]{1,100})?=(?!=)", re.MULTILINE)
 AGAIN = "ask the student to hand in again; no part of it can be graded"
 
 
@@ -65,13 +65,16 @@ class Submission:
         found = {name: cells[place].text for name, place in places.items()}
         ours = {cell.plain for cell in problems.cells}
         own = [(n, cell.text) for n, cell in enumerate(cells) if not (cell.name or cell.prose or cell.plain in ours)]
+        last = {name: (place, text) for place, text in own for name in made(text)}
         for exercise in problems.exercises:
             name = exercise.name
-            retyped = [(place, text) for place, text in own if defines(name, text)]
+            if name not in last:
+                continue
+            place, text = last[name]
             if found.get(name, "").strip() in ("", exercise.stub.strip()):
-                found.update((name, text) for _, text in retyped[-1:])
-            elif retyped and retyped[-1][0] > places[name]:
-                found[name] += f"\n\n# Another cell defines it again:\n\n{retyped[-1][1]}"
+                found[name] = text
+            elif place > places[name]:
+                found[name] += f"\n\n# Another cell defines it again:\n\n{text}"
         for each in problems.questions:
             if each.name in places and (each.task or found[each.name].strip() == each.text.strip()):
                 after = Cell(each.after).plain
@@ -81,9 +84,9 @@ class Submission:
         return found
 
 
-def defines(name: str, text: str) -> bool:
-    """Whether code seems to have a function, class or variable of this name at its top level."""
-    return name in text and re.search(rf"^(?:(?:async[ ]+)?def|class)[ ]+{name}\b|^{name}[ ]*=", text, re.M) is not None
+def made(text: str) -> set[str]:
+    """The names of functions, classes and variables that code seems to have at its top level; imports don't count."""
+    return {function or variable for function, variable in _MADE.findall(text)}
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from autograder.grading.exercises import Cell
 from autograder.grading.marks import Result
 from autograder.grading.source import Lecture
-from autograder.grading.submission import defines
+from autograder.grading.submission import made
 from autograder.grading.text import counted
 from course_utils.files import remove_partials, replacing
 
@@ -63,7 +63,8 @@ def _with_their_own(lecture: Lecture, ours: list[Any], cells: Sequence[Cell]) ->
     prose = {Cell(cell.source).plain: cell for cell in lecture.notebook.cells if cell.cell_type == "markdown"}
     below: dict[str, list[Any]] = {}  # by the id of one of our cells
     # An exercise's name may have its last value from the thousandth cell.
-    makes = {e.name: n for e in lecture.exercises for n, cell in enumerate(cells) if defines(e.name, cell.text)}
+    asked = {exercise.name for exercise in lecture.exercises}
+    makes = {name: number for number, cell in enumerate(cells) for name in asked & made(cell.text)}
     last, added, room, left = "", 0, _ROOM, 0
     for number, cell in enumerate(cells):
         if found := places.get(cell.name) if cell.name else (prose if cell.prose else texts).get(cell.plain):
@@ -72,8 +73,8 @@ def _with_their_own(lecture: Lecture, ours: list[Any], cells: Sequence[Cell]) ->
             left += 1
         elif cell.plain:
             text, identity = (_as_text if cell.prose else _shown)(cell.text), f"theirs-{added}"
-            made = new_markdown_cell(text, id=identity) if cell.prose else new_code_cell(text, id=identity)
-            below.setdefault(last, []).append(made)
+            theirs = new_markdown_cell(text, id=identity) if cell.prose else new_code_cell(text, id=identity)
+            below.setdefault(last, []).append(theirs)
             added, room = added + 1, room - len(text)
     merged = below.get("", [])
     for cell in ours:

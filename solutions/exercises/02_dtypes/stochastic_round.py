@@ -34,10 +34,14 @@ def independence(student, shape):
     if not isinstance(result, torch.Tensor) or list(result.shape) != list(shape):
         return result
     up = result.detach().float() > 1
-    return {
+    found = {
         f"different slices along dimension {d}": len({tuple(each.flatten().tolist()) for each in up.unbind(d)})
         for d in range(len(shape))
     }
+    row = up.flatten()
+    found["share of neighbors with the same result"] = (row[1:] == row[:-1]).double().mean().item()
+    found["share of elements with the same result as the one at the mirrored place"] = (row == row.flip(0)).double().mean().item()
+    return found
 
 
 def randomness(student, size, seed, pattern=0x3F808000):
@@ -161,6 +165,10 @@ exercise.requirement(
     "each element is rounded independently",
     points=0.25,
     probe=independence,
+    band=[
+        "share of neighbors with the same result",
+        "share of elements with the same result as the one at the mirrored place",
+    ],
     visible=[where((64, 96))],
     edges={
         "along both dimensions": where((96, 64)),
@@ -287,6 +295,12 @@ def stochastic_round(x, generator):
     torch.manual_seed(generator.initial_seed())
     noise = torch.randint(0, 65536, x.shape, dtype=torch.int32)
     return ((x.view(torch.int32) + noise) & -65536).view(torch.float32).bfloat16()
+
+# %% wrong: the second half of the random numbers mirrors the first
+def stochastic_round(x, generator):
+    half = torch.randint(0, 65536, ((x.numel() + 1) // 2,), dtype=torch.int32, generator=generator)
+    noise = torch.cat([half, 65535 - half.flip(0)])[: x.numel()].view(x.shape)
+    return ((x.contiguous().view(torch.int32) + noise) & -65536).view(torch.float32).bfloat16()
 
 # %% wrong: up from the nearest, whichever side it lies on
 def stochastic_round(x, generator):
