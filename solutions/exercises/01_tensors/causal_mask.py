@@ -44,7 +44,7 @@ exercise.requirement(
     points=0.75,
     probe=entries,
     visible=[case(3), case(5), case(3, None)],
-    edges={"one token": given(1), "two": given(2), "many": given(260), "None": given(7, None), "thousands": given(2_050)},
+    edges={"one token": given(1), "two": given(2), "four": given(4), "many": given(260), "None": given(7, None), "thousands": given(2_050)},
     domain=st.builds(given, st.integers(1, 60)) | st.builds(given, st.integers(1, 60), st.none()),
 )
 exercise.requirement(
@@ -54,6 +54,7 @@ exercise.requirement(
     visible=[case(5, 2), case(4, 3), case(3, 1), case(3, 7)],
     edges={
         "one token": given(1, 1),
+        "three": given(3, 2),
         "as wide as the text": given(5, 5),
         "one less": given(5, 4),
         "one more": given(5, 6),
