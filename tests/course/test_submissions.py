@@ -74,7 +74,8 @@ def test_an_answer_that_was_retyped_in_another_cell_is_the_answer(notebook: dict
     notebook["cells"].append(dict(nbformat.v4.new_code_cell(second.solution)))
     findings(notebook, tmp_path)
     answers = submission(tmp_path / "x.ipynb").answers(PROBLEMS)
-    assert answers[first.name] == first.solution and answers[second.name] == "# mine"
+    assert answers[first.name] == first.solution
+    assert answers[second.name] == f"# mine\n\n# Another cell defines it again:\n\n{second.solution}"
 
 
 def test_a_file_that_is_no_notebook_is_reported(notebook: dict, tmp_path: Path) -> None:
