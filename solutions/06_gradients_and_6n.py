@@ -399,9 +399,9 @@ passes, and autograd would still cost only as much as 3. But why 3? Let's count.
 Take $B$ tokens of $D$ numbers, two linear layers, and a loss:
 
 $$\begin{split}
-x\;[B, D] & \xrightarrow{\;w_1\,[D, D]\;} h_1\;[B, D] \\
-& \xrightarrow{\;w_2\,[D, K]\;} h_2\;[B, K] \\
-& \longrightarrow \text{loss} = \operatorname{mean}(h_2^2)
+h_1\;[B, D] &= x\;[B, D] \cdot w_1\;[D, D] \\
+h_2\;[B, K] &= h_1\;[B, D] \cdot w_2\;[D, K] \\
+\text{loss} &= \operatorname{mean}(h_2^2)
 \end{split}$$
 
 The forward pass consists of two matrix products, so it takes $2BDD + 2BDK$ FLOPs (lecture 05). We count them on the

@@ -298,10 +298,10 @@ r"""
 A batch consists of $B$ windows of $T$ tokens each, taken from random places. At each position the model has to predict
 the next token, so the **targets** are the same windows, shifted by one token:
 
-| | | | | |
+| position | 0 | 1 | 2 | 3 |
 |---|---|---|---|---|
-| inputs | `d` | `e` | `f` | ` ` |
-| targets | `e` | `f` | ` ` | `t` |
+| input | `d` | `e` | `f` | *space* |
+| target | `e` | `f` | *space* | `t` |
 
 A window of $T$ inputs therefore takes $T + 1$ tokens of the text. How many different windows of 4 inputs, with their
 targets, does a text of 12 tokens have?

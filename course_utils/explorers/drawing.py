@@ -246,7 +246,7 @@ class Drawing:
         if letters:
             self.shape(
                 "text", letters, x=" ".join(map(_number, places)), y=y, text_anchor="middle", font_size=size,
-                class_=f"t-{look}", data_key=key,
+                class_=_looks("t", look), data_key=key,
             )  # fmt: skip
 
     def button(

@@ -202,6 +202,8 @@ def _row(
     drawing.text(x.start - 8, top + height - 5, label, anchor="end", size=size, bold=bold, behind=True)
     for kinds, y, high, which in ((now, top, height, "now"), (old, top + height + 2, 10.0, "pinned")):
         start, total = 0, sum(kinds.values())
+        if which == "now":  # nothing of the setting before shines through a light bar
+            drawing.rect(x(0), y, x(total) - x(0), high, "paper now", key=f"{label} paper")
         for kind, each in kinds.items():
             end = start + each
             place = x(start)

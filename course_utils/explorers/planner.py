@@ -19,7 +19,7 @@ from course_utils.napkin.step import OPTIMIZERS, RECIPES
 from course_utils.units import counted, duration, readable
 
 OWN = "one of your own"
-_ZERO = {"no": 0, "optimizer state": 1, "and gradients": 2, "and parameters": 3}
+_ZERO = {"nothing": 0, "optimizer state": 1, "all but parameters": 2, "everything": 3}
 # Controls that both tasks have, each with a value of its own.
 _EACH = ("cards", "batch", "mfu")
 # Controls that mean something else once the card is another: they begin anew then.
@@ -162,7 +162,7 @@ def _card(form: _Form) -> None:
 def _train(form: _Form, more: bool) -> None:
     panel, given = form.panel, form.given
     form.text("cards", "64", read=arguments.cards)
-    form.choice("zero", _ZERO, "and parameters", "sharded across groups")
+    form.choice("zero", _ZERO, "everything", "sharded across groups")
     form.text("tensor", "1")
     form.text("pipeline", "1")
     if PUBLISHED[given.model].experts if given.model else given.experts:

@@ -150,7 +150,8 @@ def _ring(drawing: Drawing, narrow: bool, ranks: int, done: int) -> None:
         for look in ("ink", "paper"):
             mine = [piece for piece in range(ranks) if (held[piece] == ranks) == (look == "paper")]
             counts = "".join(f"{held[piece]}" for piece in mine)
-            drawing.letters([centers[piece] for piece in mine], top + 16, counts, look=look, key=f"{look} {rank}")
+            clear = "ink clear" if look == "ink" else look  # a dashed line of the setting before may run behind it
+            drawing.letters([centers[piece] for piece in mine], top + 16, counts, look=clear, key=f"{look} {rank}")
         drawing.letters(centers, top - 4, "abcdefgh"[:ranks], look="quiet")
         drawing.text(x, top + tall + 13, f"rank {rank}", anchor="middle", size=11)
         if sent:

@@ -196,6 +196,7 @@ def show(panel: Panel, *, optimizer: str, rate: float, ratio: int, turn: int) ->
         )
     elif arrived is not None:
         title = f"{name} at a rate of {plain(rate)} gets below a loss of {CLOSE} in {arrived} steps"
+        title += ", and above it again" * (losses[-1] > CLOSE)
     else:
         title = f"{name} at a rate of {plain(rate)}: after {steps} steps the loss is {plain(losses[-1])}"
     finding = f"The loss went from {plain(losses[0])} to {plain(losses[-1])} in {len(path) - 1} steps. "

@@ -79,7 +79,7 @@ BOTH: list[tuple[dict[str, Any], dict[str, Any]]] = [  # settings of either task
 CASES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
     "train": [
         *BOTH,
-        ({"zero": "no", "tensor": "8", "pipeline": "2", "accumulation": "4"},
+        ({"zero": "nothing", "tensor": "8", "pipeline": "2", "accumulation": "4"},
          {"zero": 0, "tensor": 8, "pipeline": 2, "accumulation": 4}),
         ({"model": "Mixtral 8x7B", "expert": "8"},) * 2,
         ({**MIXED, "expert": "4"}, {**EXPERTS, "expert": 4}),
