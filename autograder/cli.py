@@ -218,7 +218,7 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
         students = roster.of(course, lecture_name, roster_file)
         course.require_submissions(lecture_name)
         handed_in = {name: course.read(name, lecture_name) for name in students}
-        read = []
+        read, misplaced = [], list[str]()
         for name, each in handed_in.items():
             if not each.nothing:
                 read.append(submission.parse(each, problems))
@@ -227,7 +227,9 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
                 remedy = f"if the notebook is among it, put it there as {lecture_name}.ipynb; otherwise ask for it"
                 finding = submission.Finding(each.path, problem, remedy)
                 read.append(submission.Submission(each.path, (), (finding,)))
-        left_out = roster.left_out(course, lecture_name)
+            elif remark := course.remark(name, lecture_name):
+                misplaced.append(remark)
+        left_out = roster.left_out(course, lecture_name) + misplaced
     remarks: list[str] = []
     wanted = unfinished = 0
     for one in read:
@@ -692,7 +694,7 @@ def feedback(
     for problem in problems:
         _say(f"• {problem}")
     count = len(written) - len(problems)
-    console.print(f"{count} pages: {course.feedback('STUDENT', lecture_name)}", highlight=False, soft_wrap=True)
+    _say(f"{counted(count, 'page')}: {course.feedback('STUDENT', lecture_name)}")
     if changed := sum(not page.current for page in written):
         console.print(
             f"{changed} of them show results older than the submission, the lecture or the grader: "
@@ -723,6 +725,11 @@ def interview(
         read, found, students = _class(course, lecture_name, roster_file)
         if student and student not in found:
             raise CourseError(roster.unknown(course, lecture_name, student, students.values()))
+        if student and found[student].points is None:
+            raise CourseError(
+                f"{one_line(student)} has no points in {lecture_name} to talk about: {found[student].state}\n"
+                f"  → `course show {course} {lecture_name} --student {one_line(student)}` says why"
+            )
         path, count, equal = interviews.write(course, read, found, student, students)
     console.print(
         f"{path}: questions for {counted(count, 'student')}; {counted(len(equal), 'identical answer')} "

@@ -71,10 +71,17 @@ def settle(
     with attempts.alone(folder, problems.lecture_name, say):
         for student, theirs in found.items():
             if best := _best(folder, rules, students[student], theirs):
-                counts = results.standing(folder, problems.lecture_name, student)
-                if counts.key in theirs.earned and counts.submission != best[0].sha256:  # its file will be replaced
+                name = problems.lecture_name
+                there = folder.read(student, name).data
+                changed = there is None or submission.digest(there) != best[0].sha256
+                if due.by_hand(folder, name, student, [each for each, _, _ in theirs.stored]):
+                    if not changed:
+                        continue  # a person's time stays
+                    remarks.append(f"{student}: another attempt counts now, with its own time, not the one by hand")
+                counts = results.standing(folder, name, student)
+                if counts.key in theirs.earned and changed:  # its file will be replaced
                     remarks += _keeping(partial(results.write_attempt, folder, counts))
-                remarks += _keeping(partial(attempts.install, folder, problems.lecture_name, student, *best))
+                remarks += _keeping(partial(attempts.install, folder, name, student, *best))
     return remarks
 
 

@@ -126,7 +126,9 @@ def _anything(folder: ClassFolder, lecture_name: str, student: str) -> bool:
 def advice(strangers: Sequence[Delivery], file: Path) -> list[str]:
     """What to write into the roster in ``file`` for students whose work matches nobody: a sentence for each system."""
     examples = {one.kind: one for one in reversed(strangers)}
-    said = []
+    said = (
+        [f"There is no {file}: write it first, with a line for each student"] if strangers and not file.exists() else []
+    )
     for kind, one in sorted(examples.items()):
         called = one_line(one.called)
         if kind is Kind.CANVAS:

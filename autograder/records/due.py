@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from pathlib import Path
@@ -143,6 +143,9 @@ def apply(folder: ClassFolder, rules: Rules, result: Result, student: Student) -
         if this is not stored[-1] and (why := _unread(folder, result, stored[-1])):
             result = replace(result, unread=f"attempt {len(stored)} {why}")
     when = _handed_in(folder, result.lecture_name, result.student)
+    # Where a person has copied an attempt's notebook, the time beside it is still that of the attempt before.
+    if this and when in {each.time for each in stored if each.sha256 != this.sha256}:
+        when = this.time
     if when is None:
         if not (this and this.late):
             return result
@@ -186,6 +189,12 @@ def _stamp(path: Path) -> str | None:
     """The text of nbgrader's file with the time, or None if there's no such file."""
     stamp = submission.read(path).data
     return None if stamp is None else stamp[:200].decode("utf-8", "replace")
+
+
+def by_hand(folder: ClassFolder, lecture_name: str, student: str, stored: Sequence[attempts.Attempt]) -> bool:
+    """Whether a person has written when a student handed in what's graded: it's the time of no stored attempt."""
+    when = _handed_in(folder, lecture_name, student)
+    return when is not None and when not in {each.time for each in stored}
 
 
 def unclear(folder: ClassFolder, lecture_name: str, student: str) -> str:

@@ -12,6 +12,7 @@ import errno
 import glob
 import json
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Sequence
@@ -372,8 +373,14 @@ class ClassFolder:
     def stray(self, lecture_name: str) -> list[str]:
         """The names of notebooks in the folder of all students itself, where they belong to nobody."""
         with contextlib.suppress(OSError):
-            return sorted(path.name for path in self._students(lecture_name)[0].glob("*.ipynb") if path.is_file())
+            found = [path.name for path in self._students(lecture_name)[0].glob("*.ipynb") if path.is_file()]
+            return sorted(name for name in found if not self._of_another(name, lecture_name))
         return []
+
+    def _of_another(self, name: str, lecture_name: str) -> bool:
+        """Whether a file or folder is called after another lecture: ``01_tensors (1).ipynb``."""
+        others = {path.stem for path in self.lectures} - {lecture_name}
+        return any(re.match(rf"{re.escape(each)}(?!\w)", name) for each in others)
 
     def _misplaced(self, student: str, lecture_name: str) -> str:
         """A remark on what looks like a student's notebook in the wrong place beside this lecture's folder; or ""."""
@@ -382,9 +389,9 @@ class ClassFolder:
             return ""
         with contextlib.suppress(OSError):
             names = [path.name for path in beside.iterdir()]
+            names = [name for name in names if name != lecture_name and not self._of_another(name, lecture_name)]
             found = {name for name in names if name.endswith(".ipynb")}
-            found |= {*difflib.get_close_matches(lecture_name, names, 3, 0.8)}
-            if found and (found := found - {path.stem for path in self.lectures}):
+            if found := found | {*difflib.get_close_matches(lecture_name, names, 3, 0.8)}:
                 here, there = one_line(str(beside)), one_line(str(self.submission(student, lecture_name)))
                 said = f"{student} has {listed(sorted(found))} in {here}, where nothing is graded"
                 return f"{said}; if it's the notebook, move it to {there}"

@@ -6,6 +6,7 @@ Results are files, written only here. If a run is interrupted, the next one cont
 from __future__ import annotations
 
 import contextlib
+import difflib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -172,9 +173,13 @@ class _Run:
         self.plan.remarks += self.plan.left_out
         if any(student.listed for student in students.values()):
             strangers = [name for name, student in students.items() if not student.listed]
-            self.plan.remarks += [
-                f"{name} is not on the roster, but has work in {lecture.name}, so it counts" for name in strangers
-            ]
+            listed = [name for name, student in students.items() if student.listed]
+            for name in strangers:
+                near = difflib.get_close_matches(name.casefold(), listed, 1, 0.8)
+                meant = f"; if it's {near[0]}'s, move it there" if near else ""
+                self.plan.remarks.append(
+                    f"{name} is not on the roster, but has work in {lecture.name}, so it counts{meant}"
+                )
 
     def look(self, student: str) -> tuple[HandedIn, str] | None:
         """A student's submission and its key if it must be graded, otherwise None. Adds the student to the plan."""

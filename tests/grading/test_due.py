@@ -555,3 +555,24 @@ def test_the_settings_and_the_command_in_the_documentation_work(course: ClassFol
     assert ran.exit_code == 0, ran.output
     [until] = [one.until for one in decisions.read(course, "01_tensors", "ada")[0]]
     assert (limit := rules.limit(Student("ada"), until)) is not None and limit > rules.due
+
+
+def test_the_time_of_an_attempt_goes_with_it_and_one_by_hand_stays(
+    course: ClassFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "grade_all", by_solution)
+    first = LECTURE.exercises[0]
+    right = {first.name: first.solution}
+    attempt(course, 1, right, DUE - timedelta(days=1))
+    late = attempt(course, 2, {first.name: first.solution + "\n# later"}, DUE + timedelta(days=2))
+    (course.root / due.SETTINGS).write_text('attempt = "best"\n' + RULES, encoding="utf-8")
+    assert graded(course).results["ada"].off == 0 and counts(course, "ada").attempt == "attempt 1 of 2"
+    stamp = course.assignment("ada", NAME) / "timestamp.txt"
+    stamp.write_text("2026-12-03 10:00:00 UTC\n")  # a person knows better
+    assert graded(course).results["ada"].off > 0 and stamp.read_text().startswith("2026-12-03 10")
+    # Back to the last attempt: the advice is to copy its notebook.
+    (course.root / due.SETTINGS).write_text(RULES, encoding="utf-8")
+    stamp.write_text(f"{DUE - timedelta(days=1):%Y-%m-%d %H:%M:%S} UTC\n")
+    course.submission("ada", NAME).write_bytes(late)
+    said = graded(course).results["ada"].late
+    assert said.startswith("2 days late"), "although the time beside it is still the first one's"
