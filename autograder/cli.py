@@ -564,12 +564,14 @@ def decide(
     Each decision is a record in decisions/LECTURE/STUDENT/ that is never overwritten; grading, feedback, report and
     exports follow it. Points and comments given in Formgrader become such records, too.
     """
+    from autograder.records import pages
     from autograder.records import show as show_names
 
     course = ClassFolder(folder)
     with _plain_errors():
         course.require()
         lecture = source.read(course.source(lecture_name))
+        exercise = pages.exercise_named(lecture, exercise)
         worth = {part.name: part.points for part in lecture.parts}
         _take_over(course, lecture)
         students = roster.of(course, lecture_name, roster_file)
@@ -648,11 +650,13 @@ def show(
     Without an option, prints everybody's state and points. Changes nothing, except that it records decisions made in
     Formgrader.
     """
+    from autograder.records import pages
     from autograder.records import show as shown
 
     course = ClassFolder(folder)
     with _plain_errors():
         read, found, students = _class(course, lecture_name, roster_file)
+        exercise = pages.exercise_named(read, exercise)
         texts = shown.text(course, read, found, students, student=student, exercise=exercise, anonymous=anonymous)
         for text in filter(None, texts):
             _say(text)

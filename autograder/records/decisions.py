@@ -187,6 +187,8 @@ def decide(
         raise DecisionError("--withdraw drops points and comment\n  → leave out --points and --comment")
     if points is None and comment is None and not (withdraw or reviewed or until):
         raise DecisionError("nothing is decided\n  → add --points, --comment, --reviewed, --until or --withdraw")
+    if until and exercise and points is None and comment is None:
+        raise DecisionError("an extension is for the whole lecture\n  → leave out the exercise")
     if reviewed and exercise and points is None and comment is None:
         raise DecisionError(
             "a review is of the whole submission\n  → leave out the exercise once you've checked all notes, or add "

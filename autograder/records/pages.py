@@ -57,6 +57,13 @@ def exercise_titles(lecture: Lecture) -> dict[str, str]:
     return titles
 
 
+def exercise_named(lecture: Lecture, name: str) -> str:
+    """The name of the exercise with this name or number (``1.3``, ``Exercise 1.3``), or ``name`` itself if none has it."""
+    number = name.removeprefix("Exercise ").strip()
+    titled = {title.removeprefix("Exercise ").split(" ")[0]: each for each, title in exercise_titles(lecture).items()}
+    return titled.get(number, name)
+
+
 def shown(text: str, *, prose: bool = False) -> str:
     """What's shown of a cell: its beginning, with long lines and long runs of blank lines cut short.
 

@@ -554,6 +554,7 @@ def test_an_extension_ends_after_the_due_date_and_is_said(course: Class) -> None
         (["ada", FIRST.name, "--points", "-1"], "-1 points cannot be given"),
         (["ada", FIRST.name, "--withdraw", "--points", "1"], "leave out --points"),
         (["ada", FIRST.name, "--reviewed"], "a review is of the whole submission"),
+        (["ada", FIRST.name, "--until", "2099-12-01"], "an extension is for the whole lecture"),
         (["ada", "--until", "tomorrow"], "tomorrow is not a date"),
         (["adda", FIRST.name, "--points", "1"], "there is no student 'adda'"),
         (["../ada", "--until", "2026-11-30"], "there is no student '../ada'"),
@@ -676,6 +677,7 @@ def test_one_student_one_exercise_and_nobodys_name(course: Class) -> None:
     assert "• look" in ada and "x = 3 # \\x1b[2J of a" in ada and SECOND.name in ada and "bob" not in ada
     one = course.run("show", "--exercise", FIRST.name)
     assert "of a" in one and "of b" in one and SECOND.name not in one
+    assert one == course.run("show", "--exercise", "0.1") == course.run("show", "--exercise", "Exercise 0.1")
 
     course.folder.draw(7)
     hidden = course.run("show", "--exercise", FIRST.name, "--anonymous")
