@@ -58,7 +58,7 @@ def exercise_titles(lecture: Lecture) -> dict[str, str]:
 
 
 def exercise_named(lecture: Lecture, name: str) -> str:
-    """The name of the exercise with this name or number (``1.3``, ``Exercise 1.3``), or ``name`` itself if none has it."""
+    """The name of the exercise with this name or number (``1.3``, ``Exercise 1.3``), or else ``name`` itself."""
     number = name.removeprefix("Exercise ").strip()
     titled = {title.removeprefix("Exercise ").split(" ")[0]: each for each, title in exercise_titles(lecture).items()}
     return titled.get(number, name)
