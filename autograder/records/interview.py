@@ -30,6 +30,7 @@ QUESTIONS = 3
 _CODE_LIMIT = 5_000  # characters of an answer that are shown
 _GUESS = re.compile(r"guess = (.+?)(?:\s+#\s*(.*))?")
 _PREDICT = "**Predict.**"
+_PROSE = re.compile(r"(?:> ?)?[\w*`(“]")
 _SECTION = re.compile(r"^#{1,3} (.+)$", re.MULTILINE)
 _IN_MATH = {r"\cdot": "·", r"\times": "×", r"\varepsilon": "ε", r"\sqrt": "√", r"\sin": "sin", r"\cos": "cos"}
 
@@ -183,18 +184,22 @@ def _about_a_line(written: list[Exercise], answers: Mapping[str, str], draw: ran
 def _about_predictions(lecture: Lecture, read: submission.Submission) -> Iterator[tuple[Question, bool]]:
     """A question about each of the lecture's predictions, and whether the student has made that prediction."""
     prompts: list[tuple[str, str, str]] = []
-    before = section = ""
+    text = section = ""
     for cell in lecture.notebook.cells:
         if cell.cell_type == "markdown":
-            before = cell.source
-            section = next(iter(reversed(_SECTION.findall(before))), section)
-        elif (match := _GUESS.fullmatch(cell.source.strip())) and _PREDICT in before:
-            prompts.append((_as_text(before.rpartition(_PREDICT)[2]), match[2] or "", _as_text(section)))
+            text += "\n\n" + cell.source
+            section = next(iter(reversed(_SECTION.findall(cell.source))), section)
+        elif (match := _GUESS.fullmatch(cell.source.strip())) and _PREDICT in text:
+            before, _, prompt = text.rpartition(_PREDICT)
+            known = f"The question and its answer are in the lecture, in “{_as_text(section)}”."
+            if prose := [each for each in before.split("\n\n") if _PROSE.match(each)]:
+                known += f"\nBefore it, the lecture says: {_as_text(prose[-1])}"
+            prompts.append((_as_text(prompt), match[2] or "", known))
+            text = ""
     guesses = [match[1] for cell in read.cells if (match := _GUESS.fullmatch(cell.text.strip()))]
     if len(guesses) != len(prompts):  # a cell was deleted or added, so we can't tell which is which
         guesses = ["None"] * len(prompts)
-    for (prompt, unit, section), guess in zip(prompts, guesses, strict=True):
-        known = f"The question and its answer are in the lecture, in “{section}”."
+    for (prompt, unit, known), guess in zip(prompts, guesses, strict=True):
         if guess == "None":
             yield Question(f"What would you predict, and how do you get there? {prompt}", known=known), False
         else:
@@ -206,7 +211,8 @@ def _about_predictions(lecture: Lecture, read: submission.Submission) -> Iterato
 
 def _as_text(markdown: str) -> str:
     """A lecture's text as one line without its markup, apart from backticks."""
-    parts = re.split(r"(`[^`]*`)", " ".join(markdown.replace("&nbsp;", " ").split()))
+    bare = re.sub("^> ?", "", markdown, flags=re.MULTILINE).replace("&nbsp;", " ")
+    parts = re.split(r"(`[^`]*`)", " ".join(bare.split()))
     for place in range(0, len(parts), 2):
         text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", parts[place])
         text = re.sub(r"(\*{1,2})(\S(?:.*?\S)?)\1", r"\2", text)
