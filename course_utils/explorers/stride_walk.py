@@ -85,6 +85,9 @@ def show(panel: Panel, *, operation: str) -> Picture:
     read = panel.slider(
         "elements read", range(1, every + 1), every, lambda k: "all" if k == every else f"{k}", play=450
     )
+    if panel.moved == "operation":  # another walk is shown whole, whatever had been read of the one before
+        read = every
+        panel.put("elements read", "all")
 
     jumps = list(dict.fromkeys(b - a for a, b in itertools.pairwise(slots)))
     contiguous, flat = jumps in ([], [1]), len(jumps) <= 1  # one straight path is one dim with one stride

@@ -108,6 +108,15 @@ def test_every_slider_of_the_first_view_can_move_both_ways() -> None:
     assert "element 8 of 8 is [" in longer["finding"], "all are read before and after"
 
 
+def test_another_operation_is_shown_whole() -> None:
+    explorer = stride_walk.explore("x[:, :3]")
+    state = explorer.frame()["state"]
+    one = explorer.frame({**state, "elements read": "1"}, "elements read")
+    other = explorer.frame({**one["state"], "operation": "x.T"}, "operation")
+    (read,) = [control["value"] for control in other["controls"] if control["name"] == "elements read"]
+    assert read == "all"
+
+
 def test_of_an_earlier_walk_only_the_path_stays() -> None:
     """What the script leaves out of the faint copy of the earlier setting has the look "now"; texts go, too."""
     drawn = BeautifulSoup(stride_walk.explore().frame()["svg"], "html.parser")
