@@ -227,7 +227,7 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
                 remedy = f"if the notebook is among it, put it there as {lecture_name}.ipynb; otherwise ask for it"
                 finding = submission.Finding(each.path, problem, remedy)
                 read.append(submission.Submission(each.path, (), (finding,)))
-            elif remark := course.remark(name, lecture_name):
+            elif remark := course.misplaced(name, lecture_name):
                 misplaced.append(remark)
         left_out = roster.left_out(course, lecture_name) + misplaced
     remarks: list[str] = []

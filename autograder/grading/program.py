@@ -184,8 +184,9 @@ class Program:
         return self._planned[1]
 
     def _plan(self) -> list[int]:
+        everything = [number for number in range(len(self.steps)) if number not in self.dropped]
         if self._all:
-            return [number for number in range(len(self.steps)) if number not in self.dropped]
+            return everything
         # Names, with the step where each is looked up. What a function uses is looked up where it's called: in another
         # cell, or where the exercise is judged. Between its cell and that, the lecture may have redefined it.
         wanted: set[tuple[str, int]] = set()
@@ -207,9 +208,8 @@ class Program:
                 wanted |= new
                 open_ += new
             if len(wanted) > _LOOKUPS:
-                return [number for number in range(len(self.steps)) if number not in self.dropped]
-        kept = (n for n, step in enumerate(self.steps) if step.kind is not Kind.OURS or n in chosen)
-        return [number for number in kept if number not in self.dropped]
+                return everything
+        return [number for number in everything if self.steps[number].kind is not Kind.OURS or number in chosen]
 
     def excuses(self, place: int, points: float, calls: Sequence[str], *, hidden: bool) -> Iterator[str]:
         """Why the answer that's judged at a step may have failed through no fault of its own; most specific first.

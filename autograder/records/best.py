@@ -78,8 +78,8 @@ def settle(
                     if not changed:
                         continue  # a person's time stays
                     remarks.append(f"{student}: another attempt counts now, with its own time, not the one by hand")
-                counts = results.standing(folder, name, student)
-                if counts.key in theirs.earned and changed:  # its file will be replaced
+                # The file with the result of what was there will be replaced.
+                if changed and (counts := results.standing(folder, name, student)).key in theirs.earned:
                     remarks += _keeping(partial(results.write_attempt, folder, counts))
                 remarks += _keeping(partial(attempts.install, folder, name, student, *best))
     return remarks

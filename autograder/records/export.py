@@ -21,7 +21,7 @@ from autograder.grading.text import one_line
 
 from . import lms, pages
 from .folder import ClassFolder
-from .roster import Student
+from .roster import Student, name_of
 
 
 class Format(StrEnum):
@@ -66,7 +66,7 @@ def _csv(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, S
     rows = [
         [
             name,
-            _name(name, students),
+            name_of(name, students),
             one.state,
             _grade(one.points),
             _worth(lecture),
@@ -89,7 +89,7 @@ def _questions(lecture: Lecture, found: Mapping[str, Result], students: Mapping[
             mark = marks.get(exercise.name)
             earned = [_grade(_given(mark) if mark else None), f"{exercise.points:g}", (mark and mark.mistake) or ""]
             earned += [_grade(mark.tests) if mark else "", mark.comment if mark else ""]
-            rows.append([name, _name(name, students), one.state, exercise.name, *earned])
+            rows.append([name, name_of(name, students), one.state, exercise.name, *earned])
     return _table(rows)
 
 
@@ -101,7 +101,7 @@ def _json(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, 
         "students": [
             {
                 "student": name,
-                "name": _name(name, students),
+                "name": name_of(name, students),
                 "state": str(one.state),
                 "points": one.points,
                 "exercises": [
@@ -138,10 +138,6 @@ _WRITERS: dict[Format, Callable[[Lecture, Mapping[str, Result], Mapping[str, Stu
     Format.CANVAS: _canvas,
     Format.MOODLE: _moodle,
 }
-
-
-def _name(student: str, students: Mapping[str, Student]) -> str:
-    return students[student].name if student in students else ""
 
 
 def _given(mark: Mark) -> float | None:

@@ -93,12 +93,12 @@ def page(
     lecture: Lecture,
     result: Result,
     handed_in: submission.Submission | None,
-    name: str = "",
+    name: str,
     *,
     current: bool = True,
     instead: Sequence[str] = (),
 ) -> str:
-    """One student's page, for somebody called ``name`` (the student's id if it's empty).
+    """One student's page, for somebody called ``name``.
 
     ``current`` is False if the result isn't for ``handed_in`` as it is now; ``instead`` names what was handed in
     instead of a notebook.
@@ -126,7 +126,7 @@ def page(
     notes += limited(findings)
     return template.render(
         title=pages.title(lecture),
-        student=name or one_line(result.student),
+        student=name,
         headline=headline,
         notes=notes,
         comment=result.comment,

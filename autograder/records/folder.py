@@ -15,7 +15,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -373,27 +373,32 @@ class ClassFolder:
     def stray(self, lecture_name: str) -> list[str]:
         """The names of notebooks in the folder of all students itself, where they belong to nobody."""
         with contextlib.suppress(OSError):
-            found = [path.name for path in self._students(lecture_name)[0].glob("*.ipynb") if path.is_file()]
-            return sorted(name for name in found if not self._of_another(name, lecture_name))
+            found = {path.name for path in self._students(lecture_name)[0].glob("*.ipynb") if path.is_file()}
+            return self._of_this(found, lecture_name)
         return []
 
-    def _of_another(self, name: str, lecture_name: str) -> bool:
-        """Whether a file or folder is called after another lecture: ``01_tensors (1).ipynb``."""
-        others = {path.stem for path in self.lectures} - {lecture_name}
-        return any(re.match(rf"{re.escape(each)}(?!\w)", name) for each in others)
+    def _of_this(self, names: Set[str], lecture_name: str) -> list[str]:
+        """Those of the names of files and folders that aren't called after another lecture: ``01_tensors (1).ipynb``.
 
-    def _misplaced(self, student: str, lecture_name: str) -> str:
+        Looking up the lectures reads files, so nothing is looked up for no names.
+        """
+        if not names:
+            return []
+        others = [re.escape(path.stem) for path in self.lectures if path.stem != lecture_name]
+        return sorted(name for name in names if not any(re.match(rf"{other}(?!\w)", name) for other in others))
+
+    def misplaced(self, student: str, lecture_name: str) -> str:
         """A remark on what looks like a student's notebook in the wrong place beside this lecture's folder; or ""."""
         beside = self.assignment(student, lecture_name).parent
         if beside.name != student:  # nbgrader's settings put something else there
             return ""
         with contextlib.suppress(OSError):
-            names = [path.name for path in beside.iterdir()]
-            names = [name for name in names if name != lecture_name and not self._of_another(name, lecture_name)]
-            found = {name for name in names if name.endswith(".ipynb")}
-            if found := found | {*difflib.get_close_matches(lecture_name, names, 3, 0.8)}:
+            names = [path.name for path in beside.iterdir() if path.name != lecture_name]
+            near = difflib.get_close_matches(lecture_name, names, 3, 0.8)
+            looks = {name for name in names if name.endswith(".ipynb") or name in near}
+            if found := self._of_this(looks, lecture_name):
                 here, there = one_line(str(beside)), one_line(str(self.submission(student, lecture_name)))
-                said = f"{student} has {listed(sorted(found))} in {here}, where nothing is graded"
+                said = f"{student} has {listed(found)} in {here}, where nothing is graded"
                 return f"{said}; if it's the notebook, move it to {there}"
         return ""
 
@@ -401,4 +406,4 @@ class ClassFolder:
         """A remark that names what a student handed in instead of the notebook, or beside its folder; or ""."""
         if there := self.instead(student, lecture_name):
             return f"{student} handed in {listed(there)}, but no {lecture_name}.ipynb"
-        return self._misplaced(student, lecture_name)
+        return self.misplaced(student, lecture_name)

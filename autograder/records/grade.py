@@ -6,7 +6,6 @@ Results are files, written only here. If a run is interrupted, the next one cont
 from __future__ import annotations
 
 import contextlib
-import difflib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -173,9 +172,9 @@ class _Run:
         self.plan.remarks += self.plan.left_out
         if any(student.listed for student in students.values()):
             strangers = [name for name, student in students.items() if not student.listed]
-            listed = [name for name, student in students.items() if student.listed]
+            directory = rosters.Directory(student for student in students.values() if student.listed)
             for name in strangers:
-                near = difflib.get_close_matches(name.casefold(), listed, 1, 0.8)
+                near = directory.near(name, 0.8)
                 meant = f"; if it's {near[0]}'s, move it there" if near else ""
                 self.plan.remarks.append(
                     f"{name} is not on the roster, but has work in {lecture.name}, so it counts{meant}"

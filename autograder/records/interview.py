@@ -188,7 +188,7 @@ def _about_predictions(lecture: Lecture, read: submission.Submission) -> Iterato
     for cell in lecture.notebook.cells:
         if cell.cell_type == "markdown":
             text += "\n\n" + cell.source
-            section = next(iter(reversed(_SECTION.findall(cell.source))), section)
+            section = [section, *_SECTION.findall(cell.source)][-1]
         elif (match := _GUESS.fullmatch(cell.source.strip())) and _PREDICT in text:
             before, _, prompt = text.rpartition(_PREDICT)
             known = f"The question and its answer are in the lecture, in “{_as_text(section)}”."

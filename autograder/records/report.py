@@ -21,7 +21,7 @@ from autograder.grading.text import folded, one_line
 from course_utils.plots import CONTEXT, DATA, HIGHLIGHT, INK, MEASURED, styled, to_html
 
 from . import pages, results
-from .due import BY_CANVAS, ON_TIME_BY
+from .due import BY_CANVAS
 from .folder import ClassFolder
 from .roster import Student, called
 
@@ -121,7 +121,7 @@ def _row(
     result: Result, exercises: Sequence[str], links: Mapping[str, str], took: Mapping[str, float], name: str
 ) -> dict[str, object]:
     marks = {mark.exercise: _sign(mark) for mark in result.marks}
-    by_canvas = result.late if result.late.partition(ON_TIME_BY)[0] == BY_CANVAS else ""
+    by_canvas = result.late if result.late.startswith(BY_CANVAS) else ""
     notes = [*result.notes, *filter(None, [result.unread, by_canvas])]
     return {
         "student": name,

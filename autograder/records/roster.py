@@ -139,9 +139,14 @@ def of(folder: ClassFolder, lecture_name: str, path: Path | None = None) -> dict
     return dict(sorted((listed | {name: Student(name, listed=False) for name in others}).items()))
 
 
+def name_of(student: str, students: Mapping[str, Student]) -> str:
+    """A student's name on the roster, or "" if there's none."""
+    return students[student].name if student in students else ""
+
+
 def called(student: str, students: Mapping[str, Student]) -> str:
     """A student's id, and the name on the roster behind it where there is one: ``ada (Ada Lovelace)``."""
-    name = students[student].name if student in students else ""
+    name = name_of(student, students)
     return one_line(f"{student} ({name})" if name else student)
 
 
@@ -160,11 +165,8 @@ def left_out(folder: ClassFolder, lecture_name: str) -> list[str]:
 
 def unknown(folder: ClassFolder, lecture_name: str, name: str, students: Iterable[Student]) -> str:
     """The message that no student has this name, and who may be meant."""
-    everybody = list(students)
-    directory = Directory(everybody)
-    near = directory.by_login(name) | directory.by_name(name)
-    near = near or {*difflib.get_close_matches(name, [one.student for one in everybody])}
-    meant = f"{' or '.join(map(one_line, sorted(near)))}? " if near else ""
+    near = Directory(students).near(name)
+    meant = f"{' or '.join(map(one_line, near))}? " if near else ""
     return (
         f"there is no student {one_line(name)!r} in {folder}\n"
         f"  → {meant}`course show {folder} {lecture_name}` lists them all"
@@ -209,6 +211,11 @@ class Directory:
             return set()
         short = _letters(_without_accents(name))
         return set(self._names.get(key) or self._shortened.get(key, set()) | self._shortened.get(short, set()))
+
+    def near(self, name: str, cutoff: float = 0.6) -> list[str]:
+        """The students with this id, login or name, or else those whose ids are as similar as ``cutoff`` says."""
+        exact = self.by_login(name) | self.by_name(name)
+        return sorted(exact or difflib.get_close_matches(name, sorted(self._ids), cutoff=cutoff))
 
     def by_number(self, number: str) -> set[str]:
         """The students with this Canvas ID, in ``lms_user_id`` or ``also``."""
