@@ -719,8 +719,8 @@ def interview(
     """Write three questions about each student's own work.
 
     interviews/LECTURE.html (LECTURE.STUDENT.html for one student) has questions for a two-minute conversation, about
-    mistakes, code and predictions, and lists identical answers that deserve a look. Safe to repeat; the same work gets
-    the same questions.
+    mistakes, code and predictions, and lists identical answers and files that deserve a look. Safe to repeat; the same
+    work gets the same questions.
     """
     from autograder.records import interview as interviews
 
@@ -736,8 +736,8 @@ def interview(
             )
         path, count, equal = interviews.write(course, read, found, student, students)
     console.print(
-        f"{path}: questions for {counted(count, 'student')}; {counted(len(equal), 'identical answer')} "
-        f"{'deserves' if len(equal) == 1 else 'deserve'} a look",
+        f"{path}: questions for {counted(count, 'student')}; {counted(len(equal), 'group')} of identical answers or "
+        f"files {'deserves' if len(equal) == 1 else 'deserve'} a look",
         highlight=False,
         soft_wrap=True,
     )
@@ -805,13 +805,15 @@ def export(
     from autograder.records import export as exports
     from autograder.records import lms
 
-    course = ClassFolder(folder)
+    course, wanted = ClassFolder(folder), formats or list(Format)
+    systems = [each.capitalize() for each in (Format.CANVAS, Format.MOODLE) if each in wanted]
     with _plain_errors():
         read, found, students = _class(course, lecture_name, roster_file)
         if against is not None:
             compared = lms.compare(against, read, found, students, title)
+            systems = [compared.system]
         else:
-            written = exports.write(course, read, found, students, formats or list(Format), title)
+            written = exports.write(course, read, found, students, wanted, title)
     _say_counts(found)
     if against is None:
         for path in written:
@@ -823,11 +825,11 @@ def export(
             _say(f"• {problem}")
         changes = counted(len(compared.changes), "grade")
         _say(f"{compared.system} would change {changes} and keep {compared.same}; no changes made")
-    if against is not None or not formats or {Format.CANVAS, Format.MOODLE} & {*formats}:
+    if systems:
         left_out = lms.left_out(found, students)
         reasons = ", ".join(f"{len(names)} {reason} ({some(names)})" for reason, names in left_out.items())
         final = counted(len(lms.final(found, students)), "student")
-        _say(f"Canvas and Moodle: {final}" + (reasons and f"; left out: {reasons}"))
+        _say(f"{' and '.join(systems)}: {final}" + (reasons and f"; left out: {reasons}"))
     if against is not None and compared.problems:
         raise typer.Exit(1)
 

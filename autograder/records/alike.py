@@ -1,8 +1,9 @@
 """Finds answers that are identical although that's unlikely: worth a look, but not proof of anything.
 
 Two answers are identical if they're the same program apart from names, comments and layout. Identical short answers
-mean nothing, nor do common mistakes; what's left are rare wrong answers, and long ones. Students who work together look
-the same here as students who used the same source, so this only shows where a conversation may be worthwhile.
+mean nothing, nor do common mistakes; what's left are rare wrong answers, and long ones. Two files that are the same in
+every byte are listed as well, if they answer anything. Students who work together look the same here as students who
+used the same source, so this only shows where a conversation may be worthwhile.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ _FEW = 0.05  # of the students who answered: if more of them share a wrong answe
 
 @dataclass(frozen=True)
 class Alike:
-    """Students with identical answers to an exercise. ``published``: this project's own solution is identical, too."""
+    """Students with identical answers to an exercise, or with identical files; then ``exercise`` and ``code`` are "".
+
+    ``published``: this project's own solution is identical, too.
+    """
 
     exercise: str
     students: tuple[str, ...]
@@ -33,9 +37,23 @@ class Alike:
     code: str
 
 
-def find(lecture: Lecture, found: Mapping[str, Result], answers: Mapping[str, Mapping[str, str]]) -> list[Alike]:
-    """The identical answers among those graded; ``answers`` are the cells' texts, by student and exercise."""
-    listed: list[Alike] = []
+def find(
+    lecture: Lecture,
+    found: Mapping[str, Result],
+    answers: Mapping[str, Mapping[str, str]],
+    files: Mapping[str, str] = {},
+) -> list[Alike]:
+    """The identical files, and the identical answers among those graded.
+
+    ``answers`` are the cells' texts, by student and exercise; ``files`` are the digests of what students handed in.
+    """
+    same: dict[str, list[str]] = defaultdict(list)
+    stubs = {exercise.name: exercise.stub.strip() for exercise in lecture.exercises}
+    for student, digest in files.items():
+        theirs = answers.get(student, {})
+        if any(theirs.get(name, stub).strip() not in ("", stub) for name, stub in stubs.items()):
+            same[digest].append(student)
+    listed = [Alike("", tuple(each), False, False, "") for each in same.values() if len(each) > 1]
     for exercise in lecture.exercises:
         handed_out, published = parsed(exercise.stub), parsed(exercise.solution)
         groups: dict[str, list[str]] = defaultdict(list)
@@ -55,7 +73,8 @@ def find(lecture: Lecture, found: Mapping[str, Result], answers: Mapping[str, Ma
             of_ours = key == published.normalized
             rare = not right[key] and sizes[key] >= _SOME and 2 <= len(students) <= few
             long = sizes[key] >= _LONG and (of_ours or len(students) >= 2)
-            if rare or long:
+            said = not of_ours and any(set(students) <= set(each) for each in same.values())  # with the files
+            if (rare or long) and not said:
                 code = answers[students[0]][exercise.name]
                 listed.append(Alike(exercise.name, tuple(students), right[key], of_ours, code))
     return listed

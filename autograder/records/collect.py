@@ -34,8 +34,8 @@ class Summary:
     ``new`` has pairs of a student and an attempt; ``known`` counts those that were collected before. ``unmatched`` says
     what couldn't be matched to one student, and ``strangers`` has what matches nobody. ``failed`` says whose submission
     couldn't be stored, and ``remarks`` what else an instructor should know. ``elsewhere`` says whose notebook is
-    another lecture's and wasn't stored, and ``others`` has those lectures. ``missing`` has the students on the roster
-    who have handed in nothing so far.
+    another lecture's, of which only the name is stored, and ``others`` has those lectures. ``missing`` has the students
+    on the roster who have handed in nothing so far.
     """
 
     new: list[tuple[str, Attempt]] = field(default_factory=list)
@@ -80,11 +80,18 @@ def collect(
     found = [one for one in found if not (one.kind is Kind.REPOSITORY and one.chosen.others)]
     theirs = _matched(found, directory, students, summary, lambda name: folder.submission(name, lecture_name))
     total = sum(map(len, theirs.values()))
-    done, lecture_of = 0, _lecture_of(folder)
+    done, named = 0, _Named(lecture_name, _lecture_of(folder))
+    if anothers := named.have_others_only([one for each in theirs.values() for one in each]):
+        summary.remarks.append(
+            f"{source.name} has no notebook of {lecture_name}, but of {', '.join(sorted(anothers))}, so nothing was "
+            "collected from it"
+        )
     with contextlib.nullcontext() if dry_run else attempts.alone(folder, lecture_name, say):
         for student, each in theirs.items():
             try:
-                _Student(folder, lecture_name, student, source, rules, lecture_of, dry_run, summary).take(each)
+                _Student(folder, lecture_name, student, source, rules, named, dry_run, summary).take(
+                    each, listing_only=bool(anothers)
+                )
             except attempts.AttemptError as error:
                 summary.failed.append(f"{student}: {error}")
             except OSError as error:
@@ -261,6 +268,39 @@ def _in_the_way(one: Delivery, directory: roster.Directory) -> str:
     return ""
 
 
+class _Named:
+    """Tells which lectures' exercises a notebook has. ``lecture_of``: the lecture of each exercise."""
+
+    def __init__(self, lecture_name: str, lecture_of: Mapping[str, str]) -> None:
+        self._lecture_name, self._lecture_of = lecture_name, lecture_of
+
+    def inside(self, content: bytes) -> list[str]:
+        """The lectures whose exercises a notebook has, the one with the most first."""
+        cells = submission.parse(HandedIn(Path(), data=content), ProblemSet(self._lecture_name, ())).cells
+        names = [cell.name.removeprefix("test_") for cell in cells]
+        found = Counter(self._lecture_of[name] for name in names if name in self._lecture_of)
+        return [name for name, _ in found.most_common()]
+
+    def others(self, one: Delivery, content: bytes = b"") -> list[str]:
+        """The lectures that a delivery's notebooks belong to, if it isn't this one; ``content`` is the only one's."""
+        inside = self.inside(content) if one.chosen.notebook and content else []
+        return list(one.chosen.others) or ([] if self._lecture_name in inside else inside[:1])
+
+    def have_others_only(self, found: Sequence[Delivery]) -> set[str]:
+        """The lectures of all notebooks, if none belongs to this one, as in the zip of another assignment."""
+        anothers: set[str] = set()
+        for one in found:
+            content = b""
+            if one.chosen.notebook:
+                with contextlib.suppress(sources.Unusable):
+                    content = one.chosen.files[0][1].read()
+            others = self.others(one, content)
+            if one.chosen.notebook and not others:
+                return set()
+            anothers.update(others)
+        return anothers
+
+
 class _Student:
     """Takes one student's deliveries."""
 
@@ -271,11 +311,11 @@ class _Student:
         student: str,
         source: Path,
         rules: due.Rules,
-        lecture_of: Mapping[str, str],
+        named: _Named,
         dry_run: bool,
         summary: Summary,
     ) -> None:
-        self._rules, self._lecture_of = rules, lecture_of
+        self._rules, self._named = rules, named
         self._folder, self._lecture_name, self._student, self._source = folder, lecture_name, student, source
         self._dry_run, self._summary = dry_run, summary
         if not dry_run:
@@ -283,15 +323,19 @@ class _Student:
         self._attempts = attempts.read(folder, lecture_name, student)
         self._contents: dict[int, bytes] = {}
 
-    def take(self, deliveries: list[Delivery]) -> None:
-        """Store what's new, and make the last attempt with a notebook the one that's graded."""
+    def take(self, deliveries: list[Delivery], *, listing_only: bool = False) -> None:
+        """Store what's new, and make the last attempt with a notebook the one that's graded.
+
+        Of another lecture's notebook, only the name is stored, so that nobody is told that nothing was handed in. With
+        ``listing_only``, nothing is: the whole source belongs to other lectures.
+        """
         for one in sorted(deliveries, key=lambda one: one.order):
-            if one.chosen.others:
-                self._refuse(one, one.chosen.others)
+            if listing_only and not (one.chosen.notebook or one.chosen.others):
                 continue
-            notebook, content, name = self._content(one)
-            if notebook and (other := self._another(content)):
-                self._refuse(one, [other])
+            notebook, content, name = (False, b"", "") if one.chosen.others else self._content(one)
+            if others := self._named.others(one, content):
+                notebook, content, name = self._refused(one, others)
+            if listing_only:
                 continue
             digest = submission.digest(content)
             if self._known(one, digest):
@@ -319,20 +363,15 @@ class _Student:
         if self._attempts:
             self._install()
 
-    def _another(self, content: bytes) -> str:
-        """The lecture whose exercises a notebook has, if it has none of this lecture's; otherwise ""."""
-        cells = submission.parse(HandedIn(Path(), data=content), ProblemSet(self._lecture_name, ())).cells
-        names = [cell.name.removeprefix("test_") for cell in cells]
-        found = Counter(self._lecture_of[name] for name in names if name in self._lecture_of)
-        return "" if not found or self._lecture_name in found else found.most_common(1)[0][0]
-
-    def _refuse(self, one: Delivery, others: Sequence[str]) -> None:
+    def _refused(self, one: Delivery, others: Sequence[str]) -> tuple[bool, bytes, str]:
+        """What `_content` returns for other lectures' notebooks, after reporting them."""
         files = listed([one_line(name) for name, _ in one.chosen.files])
         what = "the notebook" if len(one.chosen.files) == 1 else "notebooks"
         self._summary.elsewhere.append(
             f"{self._student} handed in {files}: {what} of {', '.join(others)}, not of {self._lecture_name}"
         )
         self._summary.others.update(others)
+        return False, f"{files} ({what} of {', '.join(others)})\n".encode("utf-8", "backslashreplace"), files
 
     def _content(self, one: Delivery) -> tuple[bool, bytes, str]:
         """Whether it's a notebook; its content, or else a list of what was handed in instead; and its name."""

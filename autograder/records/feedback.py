@@ -124,6 +124,14 @@ def page(
     # Only what is wrong with the file: remedies, paths and the grader's notes are for the instructor.
     findings = [one_line(f"Your notebook: {finding.problem}.") for finding in (handed_in.findings if handed_in else ())]
     notes += limited(findings)
+    readable = handed_in is None or bool(handed_in.cells)  # otherwise the notes say it once, for all exercises
+    notes += [] if readable or not findings else ["Nothing in it could be graded. Please hand it in again."]
+    exercises = [
+        _exercise(e, titles[e.name], marks.get(e.name) if graded else None, answers.get(e.name, ""))
+        for e in lecture.parts
+    ]
+    for each in exercises:
+        each["shown"] = bool((handed_in or graded) and (readable or not findings or each["given"] or each["comment"]))
     return template.render(
         title=pages.title(lecture),
         student=name,
@@ -132,10 +140,7 @@ def page(
         comment=result.comment,
         graded=graded,
         handed_in=handed_in is not None,
-        exercises=[
-            _exercise(e, titles[e.name], marks.get(e.name) if graded else None, answers.get(e.name, ""))
-            for e in lecture.parts
-        ],
+        exercises=exercises,
     )
 
 

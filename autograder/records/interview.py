@@ -58,16 +58,17 @@ def write(
     problems = folder.problems(lecture)
     asked: dict[str, list[Question]] = {}
     answers: dict[str, dict[str, str]] = {}
+    files: dict[str, str] = {}
     for name, result in found.items():
         handed_in = folder.read(name, lecture.name)
         read = submission.parse(handed_in, problems)
         if result.points is None or not read.cells:
             continue
-        answers[name] = read.answers(problems)
+        answers[name], files[name] = read.answers(problems), handed_in.digest
         if student in ("", name):
             draw = random.Random(f"{lecture.name} {one_line(name)} {handed_in.digest}")
             asked[name] = questions(lecture, result, read, draw)
-    equal = [each for each in alike.find(lecture, found, answers) if student in ("", *each.students)]
+    equal = [each for each in alike.find(lecture, found, answers, files) if student in ("", *each.students)]
     titles = pages.exercise_titles(lecture)
     text = (
         pages.environment()
@@ -86,9 +87,9 @@ def write(
             ],
             alike=[
                 {
-                    "title": titles[each.exercise],
+                    "title": titles[each.exercise] if each.exercise else "The whole notebook",
                     "students": ", ".join(called(name, students) for name in each.students),
-                    "what": "right" if each.right else "wrong",
+                    "what": f"{'right' if each.right else 'wrong'} answer" if each.exercise else "file, byte for byte",
                     "published": each.published,
                     "code": highlighted(each.code[:_CODE_LIMIT]),
                 }

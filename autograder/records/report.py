@@ -128,7 +128,7 @@ def _row(
         "state": str(result.state)
         + (f", until {result.until}" if result.until else "")
         + (f", {result.attempt}" if result.attempt else "")
-        + (f", {result.late}" if result.late else ""),
+        + (f", {by_canvas.partition(', whose')[0] or result.late}" if result.late else ""),
         "points": "" if result.points is None else f"{result.points:g}",
         "notes": notes,
         "eye": result.state in WANTS_EYE or bool(notes),

@@ -304,14 +304,33 @@ def test_another_lectures_notebook_is_refused_by_its_name_or_its_exercises(
     )
     before = files(course.root)
     code, said = command(course, where, "--dry-run")
-    assert files(course.root) == before and code == 1 and "would collect ada" not in said
+    assert files(course.root) == before and code == 1
     code, said = command(course, where)
-    assert code == 1 and set(there(course)) == {"bob"}  # which has an exercise of this lecture, whatever else it has
+    assert (
+        code == 1 and there(course)["bob"] and not course.submission("ada", NAME).exists()
+    )  # bob's has an exercise of this lecture, whatever else it has
     assert f"not collected: ada handed in {name}: the notebook of 02_dtypes, not of 01_tensors" in said
     assert f"→ `course collect {course} 02_dtypes {where}` collects what is for 02_dtypes" in said
-    assert not course.attempts("ada", NAME).exists() and "1 new attempt of 1 student," in said
+    assert "2 new attempts of 2 students," in said
+    [attempt] = attempts.read(course, NAME, "ada")
+    assert not attempt.notebook and "the notebook of 02_dtypes" in course.remark("ada", NAME)
     ran = CliRunner().invoke(cli.app, ["collect", str(course), "02_dtypes", str(where)])
     assert course.submission("ada", "02_dtypes").exists() is ("02_dtypes" in name or name == "Untitled.ipynb"), ran
+
+
+def test_a_source_of_another_lecture_stores_nothing(course: ClassFolder, tmp_path: Path) -> None:
+    where = zipped(
+        tmp_path / "dtypes.zip",
+        {
+            "lovelaceada_101_5001_02_dtypes.ipynb": with_cells("limits"),
+            "devriesbob_102_5002_scan.pdf": b"%PDF",
+        },
+    )
+    before = files(course.root)
+    code, said = command(course, where)
+    assert code == 1 and files(course.root).keys() - before.keys() <= {f".{NAME}.collect.lock"}
+    assert "dtypes.zip has no notebook of 01_tensors, but of 02_dtypes, so nothing was collected from it" in said
+    assert "0 new attempts" in said
 
 
 def test_a_repository_with_other_lectures_only_is_none_of_this_ones(course: ClassFolder, tmp_path: Path) -> None:

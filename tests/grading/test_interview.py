@@ -158,7 +158,7 @@ def test_equal_answers_are_found_whatever_their_names_and_layout(tmp_path: Path)
     hand_in(tmp_path, "bob", **{FIRST.name: LONG.format("sizes", "n", "total").replace("    ", "  ")})
     hand_in(tmp_path, "cy", **{FIRST.name: LONG.format("a", "b", "c").replace("* 2 + 1", "* 3 + 1")})
     said = run(tmp_path)
-    assert "1 identical answer deserves a look" in said
+    assert "1 group of identical answers or files deserves a look" in said
     assert '<strong class="name">ada, bob</strong>' in page(tmp_path) and "proves nothing" in page(tmp_path)
 
 
