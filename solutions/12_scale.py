@@ -525,7 +525,7 @@ from course_utils.explorers import sharding
 
 sharding.explore("Llama 3.1 8B", "H100 SXM", cards=8).predicted(
     "Llama 3.1 8B at stage 2 on each of eight cards",
-    "How many GB of Llama 3.1 8B's training does each of eight cards hold with ZeRO 2, without activations?",
+    "How many GB of Llama 3.1 8B's training does each of eight cards hold at ZeRO stage 2, without activations?",
 )
 
 # %% [markdown]

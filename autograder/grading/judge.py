@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import re
 import time
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -389,7 +390,7 @@ _ODD_NAMES = frozenset(["threading", "_thread", "concurrent", "atexit", "signal"
 _READY_MADE = r"\b(?:checkpoint|data|flops|timing)[ \t]{{0,9}}\.[ \t]{{0,9}}(?:{0})\b|(?<![\w.])napkin\.[\w.]{{1,60}}"
 # PyTorch's own function or class of the exercise's name: as an attribute, in an import, and by its text.
 _TORCHS = (
-    r"\b(?:torch|nn|F|optim)\.(?:\w+\.){{0,3}}(?i:{0})\b|"
+    r"\b(?:torch|nn|F|optim)\.(?!backends\b)(?:\w+\.){{0,3}}(?i:{0})\b|"
     r"\bfrom[ \t]+torch[\w.]{{0,60}}[ \t]+import[^\n]{{0,200}}?\b(?i:{0})\b|"
     r"""\bgetattr\([^\n"']{{0,100}}["'](?i:{0})["']\)"""
 )
@@ -439,10 +440,20 @@ def _functions(text: str, known: set[str], exercise: Exercise) -> set[str]:
     """The functions of those parts of the library that an answer calls, of those that the lecture imports, if their
     names have a word in common with the exercise's: ``count_flops`` in `model_flops`.
     """
-    code, names = _TEXT.sub("''", text), {name.rpartition(".")[2].split(" ")[-1] for name in known}
-    called = {name for name in names if re.search(rf"(?<![\w.]){name}[ \t]{{0,9}}\(", code)}
+    code = _IMPORT.sub("''", _FROM.sub("''", _TEXT.sub("''", text)))
+    names = {name.rpartition(".")[2].split(" ")[-1] for name in known}
+    called = {name for name in names if re.search(rf"(?<![\w.]){name}\b", code)}  # also `work = count_flops`
     called = {name for name in called if not re.search(_VARIABLE.format(name), code)} | set(_OF_MEMORY.findall(code))
     return {name for name in called if {*exercise.name.split("_")}.intersection(re.split(r"[._]", name))}
+
+
+def _plain(text: str, lecture: str) -> str:
+    """A cell's text as Python reads it, which takes `𝐒GD` for `SGD`, without lines of comments and the lecture's
+    imports.
+    """
+    imports = {line.strip() for line in lecture.splitlines() if line.startswith(("import ", "from "))}
+    lines = unicodedata.normalize("NFKC", text).splitlines(keepends=True)
+    return "".join(line for line in lines if line.strip() not in imports and not line.lstrip().startswith("#"))
 
 
 def _suspicious(program: Program) -> list[str]:
@@ -463,27 +474,26 @@ def _suspicious(program: Program) -> list[str]:
     for number, step in enumerate(program.steps):
         if step.kind is Kind.THEIRS:
             exercise = step.exercise or helps.get(number)
-            imported = " ".join(_ODD_MODULES.findall(step.cell.text))
-            odd = {*_ODD.findall(step.cell.text), *_ODD_NAMES.intersection(re.findall(r"\w+", imported))}
+            text = _plain(step.cell.text, lecture)
+            imported = " ".join(_ODD_MODULES.findall(text))
+            odd = {*_ODD.findall(text), *_ODD_NAMES.intersection(re.findall(r"\w+", imported))}
             names = step.exercise.name if step.exercise else every
-            found = [*sorted(odd), *sorted(set(re.findall(_READY_MADE.format(names), step.cell.text)))]
+            found = [*sorted(odd), *sorted(set(re.findall(_READY_MADE.format(names), text)))]
             if step.exercise is None:
                 found = [each for each in found if each not in lecture]
             if exercise is not None:
                 names = exercise.name
-                torchs = set(re.findall(_TORCHS.format(names), step.cell.text))
+                torchs = set(re.findall(_TORCHS.format(names), text))
                 if not torchs and names != names.lower():
-                    torchs = set(re.findall(_CLASS.format(names), step.cell.text))
+                    torchs = set(re.findall(_CLASS.format(names), text))
                 if not torchs and not _OPTIMIZER.search(exercise.solution):
-                    torchs = set(_OPTIMIZER.findall(step.cell.text))
+                    torchs = set(_OPTIMIZER.findall(text))
                 found += sorted(torchs)
             if step.exercise is not None:
-                found += sorted(_bare_modules(step.cell.text, known))
-                theirs, ours = (
-                    _functions(each, known, step.exercise) for each in (step.cell.text, step.exercise.solution)
-                )
+                found += sorted(_bare_modules(text, known))
+                theirs, ours = (_functions(each, known, step.exercise) for each in (text, step.exercise.solution))
                 found += sorted(theirs - ours)
-            found += sorted(_library(step.cell.text) - known)
+            found += sorted(_library(text) - known)
             who = step.exercise.name if step.exercise else step.cell.title
             if found:
                 said = f"{who}: its code uses {', '.join(found[:5])}, which no answer needs; read it"

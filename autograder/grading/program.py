@@ -36,6 +36,12 @@ _NAMES = 1_000_000
 _LOOKUPS = 50_000
 # Names that every kernel has before its first cell.
 _ALWAYS = frozenset(vars(builtins)) | {"__name__", "display", "get_ipython", "exit", "quit", "In", "Out", "_", "__"}
+# Draws from PyTorch's, NumPy's or Python's common source of random numbers, which every cell that draws moves on.
+_DRAWS = re.compile(
+    r"\b(?:np|numpy)\.random\.(?!default_rng|Generator|RandomState|SeedSequence)\w+|(?<![.\w])random\.[a-z]\w*(?=\()|"
+    r"\btorch\.(?:rand\w*|normal|bernoulli|multinomial)\((?![^\n]{0,200}\bgenerator\b)"
+)
+_SEEDS = re.compile(r"\b(?:manual_)?seed\(")
 # Names under which a kernel keeps what cells displayed.
 _DISPLAYED = frozenset(["Out", "_", "__", "___", "_oh"])
 # Ways to look up a name that no cell mentions: `eval("std")`, `globals()["std"]`, `from __main__ import std`. Bounded,
@@ -60,13 +66,13 @@ _ASKS = re.compile(
     r"(?m:^[ \t]{0,40}(?:\w{1,40}[ \t]?=[ \t]?)?!)|%%(?:bash|sh)\b|"
     r"\b(?:getenv|environ|open|glob|iglob|rglob|exists|is_file|isfile|is_dir|isdir|listdir|scandir|iterdir|getuser|"
     r"expanduser|subprocess|getoutput|[pP]open|is_available|device_count|cpu_count|get_num_threads|accelerator|"
-    r"is_built|get_device_\w+)\b|\bdevice\.type(?=[ \t]?[!=]=)|"
-    r"\b(?:access|system|walk|which|load|loadtxt|genfromtxt|fromfile|memmap|read\w{0,20})(?=\()|\bsys\.platform\b"
+    r"is_built|get_device_\w+)\b|\bdevice\.type(?=[ \t]?[!=]=)|(?<![.\w])device\b(?=\)?[ \t]?[!=]=)|"
+    r"\b(?:cwd|getcwd|access|system|walk|which|load|loadtxt|genfromtxt|fromfile|memmap|read\w{0,20})(?=\()|\bsys\.platform\b"
 )
 # Those of them that the student's own code may use for other purposes than the lecture does.
 _ABOUT_PROCESSORS = frozenset(
     ["is_available", "device_count", "cpu_count", "get_num_threads", "accelerator", "is_built", "get_device_name"]
-) | {"device.type"}
+) | {"device", "device.type"}
 # Errors whose cause may be a difference between this machine and the student's: packages, files, keyboard input, the
 # operating system, GPUs, memory.
 NOT_HERE = re.compile(
@@ -85,7 +91,8 @@ NOT_HERE = re.compile(
     r"TypeError: [\w.]{1,60}\(\) takes no keyword arguments|TypeError: no positional arguments expected|"
     r"TypeError: [\w.]{1,60}\(\) got an unexpected keyword argument '(?:autocommit|buffersize|case_sensitive|"
     r"delete_on_close|deprecated|eager_start|follow_symlinks|initial|method|newline|onexc|recurse_symlinks|strict|"
-    r"walk_up)'|TypeError: unsupported (?:format string passed to Fraction|operand type\(s\) for 'in': .{1,60}'Enum)|"
+    r"walk_up)'|TypeError: Random\.expovariate\(\) missing 1|TypeError: only 0-dimensional arrays can be converted|"
+    r"TypeError: unsupported (?:format string passed to Fraction|operand type\(s\) for 'in': .{1,60}'Enum)|"
     r"TypeError: super\(type, obj\): obj must be|"
     # Another build of PyTorch than the student's.
     r"KeyError: '\w{1,60}\.(?:all|small_pool|large_pool)\.|.*dummy base class|"
@@ -359,6 +366,7 @@ class Program:
         """
         exercise = self._judged(place)
         modules = frozenset().union(*(_imports(cell.text) for cell in self.problems.cells))
+        patches = _patches(asked(exercise))
         behind, own = self._behind(exercise) - modules, self._answers(exercise)
         called = behind - asked(exercise)
         return [
@@ -370,6 +378,7 @@ class Program:
                 or not behind.isdisjoint(self._defined.get(number, ()))
                 or not called.isdisjoint(self._used.get(number, ()))
                 or number in self._untold
+                or patches.search(step.cell.text)
             )
         ]
 
@@ -395,6 +404,21 @@ class Program:
             cell = self.steps[number].cell
             if found := [word for word in _ASKS.findall(cell.text) if word not in ordinary]:
                 return f"{cell.title} uses `{found[0]}`, and may depend on something that is missing here"
+        return self._drawn(place)
+
+    def _drawn(self, place: int) -> str:
+        """Random numbers on which the answer depends and that are others here than at home, or nothing.
+
+        Cells that were left out would have seeded the common source, or drawn from it.
+        """
+        left_out = set(range(place)) - set(self.to_run())
+        if not any(_DRAWS.search(self.steps[number].cell.text) for number in left_out):
+            return ""
+        for number in self._bearing_on(place):
+            cell = self.steps[number].cell
+            found = _DRAWS.search(cell.text)
+            if found and self.steps[number].exercise is None and not _SEEDS.search(cell.text):
+                return f"{cell.title} uses `{found[0]}`, which gives other numbers where all cells of the lecture run"
         return ""
 
     def _later(self, number: int) -> Set[str]:
@@ -531,6 +555,13 @@ def _of_student(probe: str) -> set[str]:
     """The names that a probe takes from the notebook: ``student.AdamW``."""
     nodes = [node for node in ast.walk(ast.parse(probe)) if isinstance(node, ast.Attribute)]
     return {node.attr for node in nodes if isinstance(node.value, ast.Name) and node.value.id == "student"}
+
+
+@functools.lru_cache(maxsize=1024)
+def _patches(names: frozenset[str]) -> re.Pattern[str]:
+    """Code that changes what's behind one of these names: ``LossScaler.scale = mine``, ``setattr(LossScaler, …``."""
+    any_of = "|".join(sorted(map(re.escape, names)))
+    return re.compile(rf"\b(?:{any_of})[ \t]?[.\[][\w.\[\]\"' ]{{0,100}}=(?!=)|\bsetattr\([ \t]*(?:{any_of})\b")
 
 
 @functools.lru_cache(maxsize=1024)

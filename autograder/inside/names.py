@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import symtable
 import warnings
+
+# Code with names that symtable doesn't report as looked up: annotations that are only texts, which `singledispatch`
+# and dataclasses evaluate, and `n` in `n += 1`.
+_UNREPORTED = re.compile(r"\bannotations\b|[-+*/%&|^@<>]=")
 
 
 def defined(text: str) -> set[str]:
@@ -28,7 +34,23 @@ def both(text: str) -> tuple[set[str], set[str]]:
             # A class body may read a name before it defines its own: `std = std`.
             if (module or name.is_global() or (body and name.is_local())) and name.is_referenced():
                 takes.add(name.get_name())
-    return makes, takes
+    return makes, takes | (_unreported(text) if _UNREPORTED.search(text) else set())
+
+
+def _unreported(text: str) -> set[str]:
+    """Names in annotations, and those that are changed in place by an operator."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            nodes = list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    found = {node.target.id for node in nodes if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)}
+    for node in nodes:
+        for each in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+            if isinstance(each, ast.AST):
+                found |= {name.id for name in ast.walk(each) if isinstance(name, ast.Name)}
+    return found
 
 
 def later(text: str) -> set[str]:

@@ -101,8 +101,13 @@ class ZMQInteractiveShell(InteractiveShell):
         return super().run_line_magic(magic_name, _once(magic_name, line), _stack_depth + 1)
 
     def run_cell_magic(self, magic_name: str, line: str, cell: str) -> Any:
-        """As IPython's, but `%%timeit` runs its cell once."""
-        return super().run_cell_magic(magic_name, _once(magic_name, line), cell)
+        """As IPython's, but `%%timeit` runs its cell once, and no thread is left of `%%bash`."""
+        try:
+            return super().run_cell_magic(magic_name, _once(magic_name, line), cell)
+        finally:
+            scripts: Any = self.magics_manager.registry.get("ScriptMagics")
+            if getattr(scripts, "event_loop", None) is not None and not scripts.bg_processes:
+                scripts.stop_event_loop()
 
     def system(self, cmd: str) -> None:
         """As IPython's. A command that can't be started isn't an error in a notebook, either."""

@@ -260,9 +260,9 @@ def _panel(drawing: Drawing, name: str, x: Axis, y: Axis, line: list[float], mar
     heads = {"outputs": "Outputs' std, relative to layer 1", "gradients": "Gradients' std, from the last layer back"}
     drawing.text(x.start - 40, y.end - 14, heads[name], bold=True, behind=True)
     back = name == "gradients"  # reads from right to left
-    side, anchor = (x.end - 4, "end") if back else (x.start + 4, "start")
+    side, anchor = (x.start + 4, "start") if back else (x.end - 4, "end")  # where the line is far from the band
     for word, place in (("explode", y(KEEPS[1]) - 5), ("vanish", y(KEEPS[0]) + 13)):
-        drawing.text(side, place, word, anchor=anchor, size=11, look="quiet", behind=True)
+        drawing.text(side, place, word, anchor=anchor, size=11, look="quiet clear", behind=True)
 
     path = [(x(layer), math.log10(value)) for layer, value in enumerate(line, 1)]
     if back:

@@ -205,7 +205,7 @@ def _control(problem: str, panel: Panel) -> str:
     named: dict[str, int] = {}
     for name, control in panel.controls.items():
         words = "|".join(map(re.escape, (name, name.replace("_", " "), control.label)))
-        if found := re.search(rf"\b({words})\b", problem):
+        if found := re.search(rf"\b({words})\b", problem, re.IGNORECASE):
             named[name] = found.start()
     if panel.moved in named or (panel.moved in panel.controls and not named):
         return panel.moved

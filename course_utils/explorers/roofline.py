@@ -28,8 +28,8 @@ def explore(
     """Controls for card, dtype and the sizes of ``[m, k] @ [k, n]``, above the roofline with this product on it.
 
     Args:
-        measured: ``(label, intensity in FLOP/B, FLOP/s)``, measured on the initial
-            card; always drawn, whatever the controls say, with the name of that card.
+        measured: ``(label, intensity in FLOP/B, FLOP/s)``, measured on the initial card; under another card's roof they
+            are faint and have no labels.
         card: the initial card: a key of `hardware.ACCELERATORS`, or your own card, which then heads the list; also as
             a mapping with its ``name``, its ``peak`` FLOP/s by dtype, and its ``bandwidth`` in B/s.
         m, k, n: the initial sizes, powers of two up to 32,768.
@@ -87,6 +87,7 @@ def show(
     )  # fmt: skip
     drawing.before(right, y.end + 11, words="faint: before")
     dots = [(x(at), y(reached)) for _, at, reached in measured]
+    here = "measured edged" if chosen == first else "context soft"
     zones = {}
     for low, high, look, label in ((x.low, ridge, "data", "memory-bound"), (ridge, x.high, "compute", "compute-bound")):
         drawing.line([(x(v), y(min(peak, v * bandwidth))) for v in (low, high)], look, width=3, key=f"roof {label}")
@@ -103,20 +104,27 @@ def show(
         drawing.text(spot, y.start - 6, label, anchor="middle", look="quiet clear", key=f"zone {label}")
     drawing.text(x(ridge) + 4, y(peak) - 8, f"{readable(peak, 'FLOP/s')}", anchor="end", key="peak")
     for (label, _, reached), (across, down) in zip(measured, dots, strict=True):
-        drawing.circle(across, down, 5, "measured edged", tip=f"{label}: {readable(reached, 'FLOP/s')} measured")
+        drawing.circle(across, down, 5, here, tip=f"{label}: {readable(reached, 'FLOP/s')} measured")
     grid = [left + (right - left) * i / 80 for i in range(81)]
     roof = [(across, y(min(peak, x.value(across) * bandwidth))) for across in grid]
     avoid = [(px - r, py - r, px + r, py + r) for places, r in ((dots, 8), (roof, 9)) for px, py in places]
-    for (label, *_), (across, down) in zip(measured, dots, strict=True):
+    for (label, *_), (across, down) in zip(measured if chosen == first else (), dots, strict=False):
         drawing.label(across, down, label, within=(left + 3, y.end, right, y.start - 2), avoid=avoid)
     if measured:
-        drawing.text(right, 12, f"dots: measured on {first}", anchor="end", size=11, key="measured")
+        drawing.text(
+            right,
+            12,
+            f"dots: measured on {first}" + ", not on this card" * (chosen != first),
+            anchor="end",
+            size=11,
+            key="measured",
+        )
     drawing.handle(
         x(intensity), y(rate), sets="point", within=(left, 0, right, height), label="drag along the roof: m follows"
     )
 
     promised = chosen in ACCELERATORS  # your own card's promised peak isn't known here
-    flat = "the peak" if promised else "the roof"
+    flat = "the peak" if promised else "the flat roof"
     bound = intensity < ridge
     share = f"{rate / peak:.2g}" if rate < 0.01 * peak else f"{rate / peak:.0%}"
     product = f"[{rows:,}, {inner:,}] @ [{inner:,}, {columns:,}]"

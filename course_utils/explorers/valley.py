@@ -147,27 +147,19 @@ def show(panel: Panel, *, optimizer: str, rate: float, ratio: int, turn: int) ->
         panel.put("y", f"{y0}")
 
     drawing = Drawing(panel.width, height)
+    _axes(drawing, px, py, high)
     cos, sin = math.cos(math.radians(turn)), math.sin(math.radians(turn))
+    edges = 2.5, high
     for level in (0.02, 0.1, 0.4, 1, 2, 4):
         along, across = math.sqrt(2 * level), math.sqrt(2 * level / ratio)
         ring = []
         for i in range(49):
             u, v = along * math.cos(math.tau * i / 48), across * math.sin(math.tau * i / 48)
-            ring.append((middle[0] + scale * (u * cos - v * sin), middle[1] - scale * (u * sin + v * cos)))
-        inside = [point for point in ring if 4 <= point[0] <= panel.width - 4 and 4 <= point[1] <= height - 4]
-        pieces, piece = [], []
-        for point in ring:
-            if point in inside:
-                piece.append(point)
-            elif piece:
-                pieces.append(piece)
-                piece = []
-        for points in [*pieces, piece]:
-            if len(points) > 1:
-                drawing.line(points, "context", width=1, behind=True)
+            ring.append((u * cos - v * sin, u * sin + v * cos))
+        for piece in parts(ring, edges):
+            drawing.line([(px(x), py(y)) for x, y in piece], "context", width=1, behind=True)
     drawing.circle(*middle, 3, "ink", tip="the bottom")
     path = walk(name, (x0, y0), rate, ratio, turn, steps)
-    edges = 2.5, high
     seen = [number for number, point in enumerate(path) if within(point, edges)]
     returns, gone = len(seen) < seen[-1] + 1, seen[-1] + 1 < len(path)
     # Once a path is outside for good, only the step that leaves is drawn, in its direction, as far as the edge.
@@ -222,3 +214,18 @@ def show(panel: Panel, *, optimizer: str, rate: float, ratio: int, turn: int) ->
             f"{here}."
         )
     return Picture(title, drawing, finding)
+
+
+def _axes(drawing: Drawing, px: Axis, py: Axis, high: float) -> None:
+    """A frame with the two parameters' values."""
+    corners = [(px.start, py.start), (px.end, py.start), (px.end, py.end), (px.start, py.end), (px.start, py.start)]
+    drawing.line(corners, "grid", width=1, behind=True)
+    for x in (-2, -1, 0, 1, 2):
+        drawing.line([(px(x), py.start), (px(x), py.start - 4)], "ink", width=1, behind=True)
+        words, look = f"{x}" if x else "x = 0", "quiet clear"
+        drawing.text(px(x), py.start - 7, words, anchor="middle", size=11, look=look, behind=True)
+    for y in (-1, -0.5, 0, 0.5, 1):
+        if abs(y) < high - 0.1:
+            drawing.line([(px.start, py(y)), (px.start + 4, py(y))], "ink", width=1, behind=True)
+            words = f"{y:g}" if y else "y = 0"
+            drawing.text(px.start + 7, py(y) + 4, words, size=11, look="quiet clear", behind=True)

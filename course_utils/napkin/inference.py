@@ -140,7 +140,7 @@ def prefill_seconds(
     """
     positive(tokens=tokens, batch=batch, mfu=mfu, number=number, cards=cards)
     if mfu > 1:
-        raise ValueError(f"mfu is {mfu}: give it as a fraction of the peak, such as 0.5")
+        raise ValueError(f"the MFU is {mfu}: give it as a fraction of the peak, such as 0.5")
     work = batch * prefill_flops(model, tokens, attention=attention)
     computing = work / (cards * _peak(card, number) * mfu)
     reading = weights_read(model, batch * tokens, number) / (cards * Sourced(card.bandwidth, *card.sources))

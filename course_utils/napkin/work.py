@@ -109,5 +109,5 @@ def run(flops: float, *, peak: float, mfu: float) -> Run:
     """A training run of ``flops`` FLOPs; see `training`."""
     positive(flops=flops, peak=peak, mfu=mfu)
     if mfu > 1:
-        raise ValueError(f"mfu is {mfu}: give it as a fraction of the peak, such as 0.4")
+        raise ValueError(f"the MFU is {mfu}: give it as a fraction of the peak, such as 0.4")
     return Run(flops, peak * mfu)

@@ -603,7 +603,7 @@ def a_module_that_is_written_twice_within_a_second(n: Notebook) -> None:
 
 @honest()
 def a_task_that_takes_several_turns_of_the_loop(n: Notebook) -> None:
-    text = "import asyncio\n\nasync def later():\n    global factor\n    for _ in range(9):\n        "
+    text = "import asyncio\n\nasync def later():\n    global factor\n    for _ in range(3):\n        "
     n.add(text + "await asyncio.sleep(0)\n    factor = 2\n\ntask = asyncio.create_task(later())", before="double")
     n.write("double", "def double(x):\n    return factor * x")
 

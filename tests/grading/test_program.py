@@ -85,7 +85,8 @@ def test_one_that_brings_the_module_back_is_run(setup: str, theirs: str) -> None
     ["os.path.isfile('a')", "os.path.isdir('a')", "Path('a').is_file()", "next(os.walk('a'), 0)",
      "any(Path().iterdir())", "os.access('a', 4)", "shutil.which('a')", "which('a')", "os.system('a') == 0",
      "os.popen('a').read()", "subprocess.Popen('a')", "os.path.exists('a')", "os.environ.get('A')", "glob('*')",
-     "torch.cuda.is_available()", "os.cpu_count() > 2", "torch.get_num_threads() > 2", "sys.platform == 'win32'"],
+     "torch.cuda.is_available()", "os.cpu_count() > 2", "torch.get_num_threads() > 2", "sys.platform == 'win32'",
+     "Path.cwd().name == 'a'", "os.getcwd() == 'a'", "str(device) == 'cuda'"],
 )  # fmt: skip
 def test_a_person_looks_at_a_wrong_answer_that_asks_the_machine_for_something(asks: str) -> None:
     def reasons(lecture: str, answer: str) -> list[str]:
@@ -95,9 +96,52 @@ def test_a_person_looks_at_a_wrong_answer_that_asks_the_machine_for_something(as
     answer = f"def f(x):\n    return 1 if {asks} else 2"
     [why] = reasons("pass", answer)
     assert "may depend on something that is missing here" in why
-    processors = re.search("is_available|cpu_count|get_num_threads", asks)  # what they're used for is another matter
+    processors = re.search(
+        "is_available|cpu_count|get_num_threads|device", asks
+    )  # what they're used for is another matter
     assert bool(reasons(f"print({asks})", answer)) == bool(processors)  # the lecture asks for such things, too
     assert reasons("pass", "def f(x):\n    return 2  # which system does random access, or a walk?") == []
+
+
+@pytest.mark.parametrize("patch", ["F.go = mine", "F.names['go'] = mine", "setattr(F, 'go', mine)"])
+def test_a_cell_that_patches_the_answer_has_a_part_in_it(patch: str) -> None:
+    def reasons(text: str) -> list[str]:
+        program = read(problems_of("pass", "pass"), Cell("class f: ...", "f"), Cell(text))
+        program.stopped[1] = "RuntimeError: not on this machine"
+        return list(program.excuses(2, 0, (), hidden=False))
+
+    [why] = reasons(f"assert here()\n{patch.replace('F', 'f')}")
+    assert "stopped here with RuntimeError: not on this machine" in why
+    assert reasons("assert here()\nf.go(x=1)") == []  # it only calls the answer
+
+
+def test_a_wrong_answer_made_of_random_numbers_is_looked_at_if_a_cell_that_draws_did_not_run() -> None:
+    def reasons(lecture: str, theirs: str) -> list[str]:
+        cells = Cell(lecture), Cell(theirs), Cell("def f(x):\n    return order", "f")
+        return list(read(problems_of("pass", lecture), *cells).excuses(3, 0, (), hidden=False))
+
+    [why] = reasons("print(np.random.rand(3))", "order = np.random.permutation(4)")
+    assert "uses `np.random.permutation`, which gives other numbers where all cells of the lecture run" in why
+    assert reasons("print(np.ones(3))", "order = np.random.permutation(4)") == []
+    assert reasons("print(np.random.rand(3))", "np.random.seed(1)\norder = np.random.permutation(4)") == []
+    assert reasons("print(np.random.rand(3))", "order = np.random.default_rng(0).permutation(4)") == []
+    assert reasons("print(torch.rand(3))", "order = torch.randperm(4, generator=mine)") == []
+
+
+def test_names_in_annotations_that_are_only_texts_and_before_an_operator_are_used() -> None:
+    text = "from __future__ import annotations\n@go.register\ndef _(rate: Card) -> list[Price]:\n    n: Kind = 1\n"
+    assert {"Card", "Price", "Kind", "go"} <= used(text)
+    assert used("total += 1") == {"total"} and used("annotations: total = (") == set()
+
+
+@pytest.mark.sandboxed
+def test_a_shell_cell_leaves_no_thread(box: Sandbox) -> None:
+    with box.conversation() as talk:
+        for text in ("%%bash\necho hello", "%%sh --out said\necho hello"):
+            ran = talk.ask(Run(text))
+            assert isinstance(ran, Ran) and not ran.error and not ran.company
+        ran = talk.ask(Run("assert said == 'hello\\n'"))
+        assert isinstance(ran, Ran) and not ran.error
 
 
 @pytest.mark.sandboxed
@@ -130,6 +174,8 @@ def test_errors_about_what_a_sandbox_lacks_are_for_a_person_to_look_at(asks: str
         "AttributeError: type object 'float' has no attribute 'from_number'",
         "AttributeError: module 'torch' has no attribute 'of_the_future'",
         "TypeError: unhashable type: 'slice'",
+        "TypeError: only 0-dimensional arrays can be converted to Python scalars",
+        "TypeError: Random.expovariate() missing 1 required positional argument: 'lambd'",
         "TypeError: math.nextafter() takes no keyword arguments",
         "TypeError: str.replace() takes no keyword arguments",
         "TypeError: map() takes no keyword arguments",

@@ -203,6 +203,9 @@ def test_measurements_under_the_roofline_have_labels_that_can_be_read(machine: s
         drawn = BeautifulSoup(svg, "html.parser")
         axis = max(float(str(line["d"]).split()[-1]) for line in drawn.select(".course-back .l-ink"))
         dots = [(float(str(dot["cx"])), float(str(dot["cy"]))) for dot in drawn.select(".f-measured")]
+        if state.get("card", "this machine") != "this machine":
+            assert not dots and not {each.text for each in drawn.select("text")} & {*names}
+            continue
         assert len(dots) == len(names)
         for name in names:
             (text,) = (each for each in drawn.select("text") if each.text == name)
