@@ -284,7 +284,8 @@ _INTRODUCTION = """\
 
 For instructors and teaching assistants. `course teaching` writes this page from the lectures, the exercises' files and
 `solutions/teaching.toml`, and fails if they contradict each other. It contains no solutions. What a check says about a
-mistake appears here in the same words that students read.
+mistake appears here in the same words that students read. For one mistake in each exercise, this page adds how to
+explain it; the other sentences, at the end of each lecture, have to speak for themselves.
 
 ## How important, and how hard
 

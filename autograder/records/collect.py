@@ -23,7 +23,7 @@ from course_utils import validating
 
 from . import attempts, due, roster, sources
 from .attempts import Attempt
-from .folder import NAMED, ClassFolder, concerns_one, few, listed
+from .folder import NAMED, ClassFolder, concerns_one, few, listed, some
 from .sources import Delivery, Kind
 
 
@@ -77,6 +77,9 @@ def collect(
     directory = roster.Directory(students.values())
     found = sources.deliveries(source, lecture_name, lectures, directory.logins)
     # A repository may be one for the whole semester, and has no notebook of this lecture yet.
+    if early := [one.item for one in found if one.kind is Kind.REPOSITORY and one.chosen.others]:
+        they = f"{len(early)} repositories have" if len(early) > 1 else "1 repository has"
+        summary.remarks.append(f"{they} no {lecture_name}.ipynb, but other lectures' notebooks: {some(early)}")
     found = [one for one in found if not (one.kind is Kind.REPOSITORY and one.chosen.others)]
     theirs = _matched(found, directory, students, summary, lambda name: folder.submission(name, lecture_name))
     total = sum(map(len, theirs.values()))

@@ -316,7 +316,8 @@ def _stands(decision: Decision, result: Result, mark: Mark) -> bool:
     gets the same points from the tests.
     """
     same = (decision.submission, decision.found, decision.worth) == (result.submission, mark.points, mark.worth)
-    return decision.key == result.key or same or (decision.points == mark.points and not mark.open)
+    agree = (decision.points, decision.worth) == (mark.points, mark.worth) and not mark.open
+    return decision.key == result.key or same or agree
 
 
 def _outdated(decision: Decision, now: Result | Decision) -> bool:

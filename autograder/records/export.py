@@ -73,11 +73,12 @@ def _csv(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, S
             one.attempt,
             one.late,
             _grade(one.off or None),
+            one.comment,
             _notes(one),
         ]
         for name, one in found.items()
     ]
-    columns = ["student", "name", "state", "points", "worth", "attempt", "late", "points taken off", "notes"]
+    columns = ["student", "name", "state", "points", "worth", "attempt", "late", "points taken off", "comment", "notes"]
     return _table([columns, *rows])
 
 

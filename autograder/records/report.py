@@ -128,6 +128,7 @@ def _row(
         "state": str(result.state)
         + (f", until {result.until}" if result.until else "")
         + (f", {result.attempt}" if result.attempt else "")
+        + (", with a comment" if result.comment or any(mark.comment for mark in result.marks) else "")
         + (f", {by_canvas.partition(', whose')[0] or result.late}" if result.late else ""),
         "points": "" if result.points is None else f"{result.points:g}",
         "notes": notes,

@@ -338,8 +338,9 @@ def test_a_repository_with_other_lectures_only_is_none_of_this_ones(course: Clas
     others = {"term-adagit/README.md": "read me", "term-bv02/01_tensors.ipynb": "bob's"}
     found = take(course, unpacked(tmp_path / "repos", notebooks | others))
     assert set(there(course)) == {"bob"} and not course.attempts("ada", NAME).exists()
-    # Nothing to report: a repository may be one for the whole semester.
+    # A repository may be one for the whole semester, so that's nothing to mend.
     assert "ada" in found.missing and not found.elsewhere and not found.others
+    assert found.remarks == ["1 repository has no 01_tensors.ipynb, but other lectures' notebooks: term-adagit"]
     # A notebook of no lecture may be the one.
     found = take(course, unpacked(tmp_path / "repos", {"term-adagit/mine.ipynb": "{}"}))
     assert [(student, one.notebook) for student, one in found.new] == [("ada", False)] and not found.elsewhere
@@ -362,6 +363,8 @@ def test_the_commands_that_undo_a_collection_leave_nothing_of_it(course: ClassFo
     kept = unpacked(course.root, {f"{step}/ada/02_dtypes/x": "kept" for step in ("attempts", "submitted", "feedback")})
     unpacked(kept, {f"results/{name}/ada.json": "{}" for name in (NAME, "02_dtypes")})
     unpacked(kept, {f"decisions/{NAME}/ada/1.json": "{}", f"feedback/ada/{NAME}/page": ""})
+    unpacked(kept, {f"exports/{NAME}{ending}": "" for ending in (".csv", ".json", ".canvas.csv")})
+    unpacked(kept, {f"reports/{NAME}.html": "", f"interviews/{NAME}.html": "", f"interviews/{NAME}.ada.html": ""})
     subprocess.run(["bash", "-ec", block], cwd=course.root, check=True)
     left = [name for name in files(course.root) if NAME in name and "lock" not in name]
     assert left == [f"decisions/{NAME}/ada/1.json"] and len(files(course.root)) == 7

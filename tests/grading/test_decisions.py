@@ -254,6 +254,21 @@ def test_a_decision_about_other_work_is_asked_about_with_both_values(
     assert course.nbgraders("ada")[2] is False
 
 
+@pytest.mark.parametrize(("given", "points", "worth"), [(1.0, 1.0, 2.0), (0.5, 0.0, 2.0), (1.0, 0.5, 1.0)])
+def test_a_decision_from_before_a_check_was_corrected_is_asked_about_with_both_values(
+    course: Class, given: float, points: float, worth: float
+) -> None:
+    made = graded("ada", "same work", FIRST.name)
+    course.has(made)
+    course.decide("ada", FIRST.name, "--points", str(given), "--by", "Tess")
+    assert course.stands("ada").state is State.GRADED
+    now = replace(made.marks[0], points=points, worth=worth)
+    course.has(replace(made, key="corrected", marks=(now, *made.marks[1:])))
+    [note] = course.stands("ada").notes
+    assert f"Tess gave {text.counted(given, 'point')}" in note and "when the tests gave 0 of 1" in note
+    assert f"now the tests give {points:g} of {worth:g}" in note and course.mark("ada").open
+
+
 def test_a_comment_on_other_work_is_asked_about(course: Class) -> None:
     (course.root / "roster.csv").write_text("id\nada\nbob\nlater\n", encoding="utf-8")
     course.decide("later", "--comment", "Get well soon.")  # on nothing that was handed in

@@ -129,7 +129,7 @@ def test_the_command_writes_all_or_what_is_asked_for(lecture: source.Lecture, tm
 def test_an_empty_class_exports_only_headers(lecture: source.Lecture, tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["export", str(tmp_path), lecture.name]).exit_code == 0
     assert (tmp_path / "exports" / "01_tensors.csv").read_text().splitlines() == [
-        '"student","name","state","points","worth","attempt","late","points taken off","notes"'
+        '"student","name","state","points","worth","attempt","late","points taken off","comment","notes"'
     ]
     assert json.loads((tmp_path / "exports" / "01_tensors.json").read_text())["students"] == []
 

@@ -148,7 +148,7 @@ def test_what_systemd_and_the_hub_are_told_they_know(course: ClassFolder, tmp_pa
     from jupyterhub import app, auth, proxy
 
     assert jupyterhub
-    made = hub.of(course, tmp_path / "hub", account="daemon", graders=["ines"])
+    made = hub.of(course, tmp_path / "hub", account="daemon", graders=["ines"], memory="3G", cpus=1.5)
     found = Config()
     exec(hub._filled("class_config.py", made), {"get_config": lambda: found})
     found.SystemdSpawner.unit_extra_properties = {"TasksMax": "1000"}
@@ -163,6 +163,7 @@ def test_what_systemd_and_the_hub_are_told_they_know(course: ClassFolder, tmp_pa
     for name, section in found.items():
         traits = classes[name].class_traits(config=True)
         assert set(section) <= set(traits), (name, set(section) - set(traits))
+    assert (found.Spawner.mem_limit, found.Spawner.cpu_limit) == ("3G", 1.5)
     assert found.Authenticator.allowed_users == {"daemon", "ines", "ada", "bob"}
     spawner = SimpleNamespace(user=SimpleNamespace(name="ada"), environment={"A": "b"}, mem_limit="4G")
     found.Spawner.pre_spawn_hook(spawner)
