@@ -223,7 +223,7 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
             if not each.nothing:
                 read.append(submission.parse(each, problems))
             elif there := course.instead(name, lecture_name):  # a notebook under another name
-                problem = f"there is no such notebook; the folder has {listed(there)}"
+                problem = f"there is no such notebook; what was handed in is {listed(there)}"
                 remedy = f"if the notebook is among it, put it there as {lecture_name}.ipynb; otherwise ask for it"
                 finding = submission.Finding(each.path, problem, remedy)
                 read.append(submission.Submission(each.path, (), (finding,)))
@@ -614,7 +614,7 @@ def decide(
     _say(f"{given}: {stands.state}{total}")
     for note in stands.notes if given == student else ():  # notes may contain the name behind the alias
         _say(f"• {note}")
-    if stands.notes and not (until or withdraw):
+    if stands.notes and stands.points is not None and not (until or withdraw or reviewed):
         done = f"course decide {folder} {lecture_name} {given} --reviewed"
         _say(f"  → once you have checked what the notes say: `{done}`")
     if problem:

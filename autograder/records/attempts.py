@@ -1,8 +1,9 @@
 """Everything that a student handed in for a lecture, one folder for each attempt; nothing in it is ever overwritten.
 
 ``attempts/STUDENT/LECTURE/N/`` in a class's folder has the notebook as handed in, ``attempt.json``, and, if the time is
-known, nbgrader's ``timestamp.txt``. What's graded is a copy of one attempt in ``submitted/``. A submission from
-nbgrader's exchange also has its ``submission_secret.txt``, which nbgrader needs to return feedback.
+known, nbgrader's ``timestamp.txt``, which a person may add or change. What's graded is a copy of one attempt in
+``submitted/``. A submission from nbgrader's exchange also has its ``submission_secret.txt``, which nbgrader needs to
+return feedback.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 
 from autograder import CourseError
 from autograder.grading.submission import digest
@@ -23,6 +24,7 @@ from course_utils.files import replacing
 
 from .exchange import SECRET, TIMESTAMP
 from .folder import INSTEAD, ClassFolder
+from .sources import moment
 
 _ABOUT = "attempt.json"
 
@@ -76,6 +78,11 @@ def read(folder: ClassFolder, lecture_name: str, student: str) -> list[Attempt]:
                     raise ValueError(f"its {each} is {getattr(attempt, each)!r:.50}")
             if attempt.number != number or (attempt.time and attempt.time.tzinfo is None):
                 raise ValueError("its number is wrong, or its time has no time zone")
+            with contextlib.suppress(FileNotFoundError):
+                stamp = (place / str(number) / TIMESTAMP).read_bytes()[:200].decode()
+                if (when := moment(stamp)) is None:
+                    raise ValueError(f"{TIMESTAMP} beside it has no time; write 2026-11-30 18:00:00 UTC")
+                attempt = replace(attempt, when=when.isoformat())
         except (OSError, ValueError, TypeError, RecursionError) as error:
             raise AttemptError(
                 f"{path} cannot be read ({type(error).__name__}: {error})\n"
@@ -129,6 +136,14 @@ def content_of(folder: ClassFolder, lecture_name: str, student: str, attempt: At
     return content
 
 
+def set_time(folder: ClassFolder, lecture_name: str, student: str, attempt: Attempt, when: datetime) -> Attempt:
+    """Store the time that a person has found out, and return the attempt with it."""
+    timed = replace(attempt, when=when.isoformat())
+    with replacing(folder.attempts(student, lecture_name) / str(attempt.number) / TIMESTAMP) as file:
+        file.write(_stamp(when))
+    return timed
+
+
 def install(folder: ClassFolder, lecture_name: str, student: str, attempt: Attempt, content: bytes) -> None:
     """Make an attempt the one that's graded: write it into ``submitted/``, with its time."""
     place = folder.assignment(student, lecture_name)
@@ -152,10 +167,14 @@ def _main(lecture_name: str, attempt: Attempt) -> str:
 def _files(lecture_name: str, attempt: Attempt, content: bytes) -> Mapping[str, bytes]:
     files = {_main(lecture_name, attempt): content}
     if when := attempt.time:
-        files[TIMESTAMP] = f"{when:%Y-%m-%d %H:%M:%S.%f} UTC\n".encode()
+        files[TIMESTAMP] = _stamp(when)
     if attempt.secret:
         files[SECRET] = attempt.secret.encode()
     return files | {_ABOUT: (json.dumps(asdict(attempt), indent=1) + "\n").encode()}
+
+
+def _stamp(when: datetime) -> bytes:
+    return f"{when.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f} UTC\n".encode()
 
 
 def remove_partials(folder: ClassFolder, lecture_name: str, student: str) -> None:

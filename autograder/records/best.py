@@ -70,19 +70,27 @@ def settle(
                 progress(done, len(tasks), result)
     with attempts.alone(folder, problems.lecture_name, say):
         for student, theirs in found.items():
+            name = problems.lecture_name
+            remarks += _keeping(partial(_keep_time, folder, name, student, theirs))
             if best := _best(folder, rules, students[student], theirs):
-                name = problems.lecture_name
                 there = folder.read(student, name).data
                 changed = there is None or submission.digest(there) != best[0].sha256
-                if due.by_hand(folder, name, student, [each for each, _, _ in theirs.stored]):
-                    if not changed:
-                        continue  # a person's time stays
-                    remarks.append(f"{student}: another attempt counts now, with its own time, not the one by hand")
                 # The file with the result of what was there will be replaced.
                 if changed and (counts := results.standing(folder, name, student)).key in theirs.earned:
                     remarks += _keeping(partial(results.write_attempt, folder, counts))
                 remarks += _keeping(partial(attempts.install, folder, name, student, *best))
     return remarks
+
+
+def _keep_time(folder: ClassFolder, name: str, student: str, theirs: _Theirs) -> None:
+    """If a person has written a time beside what's graded, store it with that attempt, which may not be graded next."""
+    when = due.by_hand(folder, name, student, [each for each, _, _ in theirs.stored])
+    digest = submission.digest(folder.read(student, name).data or b"")
+    for place in reversed(range(len(theirs.stored))):
+        attempt, content, key = theirs.stored[place]
+        if when is not None and attempt.sha256 == digest:
+            theirs.stored[place] = attempts.set_time(folder, name, student, attempt, when), content, key
+            return
 
 
 def waiting(folder: ClassFolder, problems: ProblemSet, students: Iterable[str], *, again: bool = False) -> int:

@@ -11,7 +11,7 @@ import contextlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autograder import CourseError, project
@@ -83,18 +83,20 @@ def collect(
     found = [one for one in found if not (one.kind is Kind.REPOSITORY and one.chosen.others)]
     theirs = _matched(found, directory, students, summary, lambda name: folder.submission(name, lecture_name))
     total = sum(map(len, theirs.values()))
-    done, named = 0, _Named(lecture_name, _lecture_of(folder))
-    if anothers := named.have_others_only([one for each in theirs.values() for one in each]):
+    done, lecture_of = 0, _lecture_of(folder)
+    theirs = {name: [_by_content(one, lecture_name, lecture_of) for one in each] for name, each in theirs.items()}
+    here = [one.chosen for each in theirs.values() for one in each]
+    of_others = sorted({other for one in here for other in one.others})
+    own_only = sum(bool(one.others) for one in here) > sum(one.notebook for one in here)
+    if own_only:
         summary.remarks.append(
-            f"{source.name} has no notebook of {lecture_name}, but of {', '.join(sorted(anothers))}, so nothing was "
-            "collected from it"
+            f"most notebooks in {source.name} belong to {', '.join(of_others)}, so nothing but those of {lecture_name} "
+            "is collected from it"
         )
     with contextlib.nullcontext() if dry_run else attempts.alone(folder, lecture_name, say):
         for student, each in theirs.items():
             try:
-                _Student(folder, lecture_name, student, source, rules, named, dry_run, summary).take(
-                    each, listing_only=bool(anothers)
-                )
+                _Student(folder, lecture_name, student, source, rules, dry_run, summary).take(each, own_only=own_only)
             except attempts.AttemptError as error:
                 summary.failed.append(f"{student}: {error}")
             except OSError as error:
@@ -271,37 +273,30 @@ def _in_the_way(one: Delivery, directory: roster.Directory) -> str:
     return ""
 
 
-class _Named:
-    """Tells which lectures' exercises a notebook has. ``lecture_of``: the lecture of each exercise."""
+def _by_content(one: Delivery, lecture_name: str, lecture_of: Mapping[str, str]) -> Delivery:
+    """A delivery whose notebook belongs to the lecture that its exercises are from, whatever its name says.
 
-    def __init__(self, lecture_name: str, lecture_of: Mapping[str, str]) -> None:
-        self._lecture_name, self._lecture_of = lecture_name, lecture_of
+    ``lecture_of``: the lecture of each exercise. If a notebook has none, or can't be read, its name decides.
+    """
 
-    def inside(self, content: bytes) -> list[str]:
-        """The lectures whose exercises a notebook has, the one with the most first."""
-        cells = submission.parse(HandedIn(Path(), data=content), ProblemSet(self._lecture_name, ())).cells
+    def inside(file: sources.File) -> list[str]:
+        try:
+            cells = submission.parse(HandedIn(Path(), data=file.read()), ProblemSet(lecture_name, ())).cells
+        except sources.Unusable:
+            return []
         names = [cell.name.removeprefix("test_") for cell in cells]
-        found = Counter(self._lecture_of[name] for name in names if name in self._lecture_of)
+        found = Counter(lecture_of[name] for name in names if name in lecture_of)
         return [name for name, _ in found.most_common()]
 
-    def others(self, one: Delivery, content: bytes = b"") -> list[str]:
-        """The lectures that a delivery's notebooks belong to, if it isn't this one; ``content`` is the only one's."""
-        inside = self.inside(content) if one.chosen.notebook and content else []
-        return list(one.chosen.others) or ([] if self._lecture_name in inside else inside[:1])
-
-    def have_others_only(self, found: Sequence[Delivery]) -> set[str]:
-        """The lectures of all notebooks, if none belongs to this one, as in the zip of another assignment."""
-        anothers: set[str] = set()
-        for one in found:
-            content = b""
-            if one.chosen.notebook:
-                with contextlib.suppress(sources.Unusable):
-                    content = one.chosen.files[0][1].read()
-            others = self.others(one, content)
-            if one.chosen.notebook and not others:
-                return set()
-            anothers.update(others)
-        return anothers
+    if not (one.chosen.notebook or one.chosen.others):
+        return one
+    found = [(each, inside(each[1])) for each in one.chosen.files]
+    own = [each for each, lectures in found if lecture_name in lectures]
+    if own:
+        return replace(one, chosen=sources.Chosen(True, (own[0],)))
+    if one.chosen.notebook and found[0][1]:
+        return replace(one, chosen=replace(one.chosen, notebook=False, others=(found[0][1][0],)))
+    return one
 
 
 class _Student:
@@ -314,11 +309,10 @@ class _Student:
         student: str,
         source: Path,
         rules: due.Rules,
-        named: _Named,
         dry_run: bool,
         summary: Summary,
     ) -> None:
-        self._rules, self._named = rules, named
+        self._rules = rules
         self._folder, self._lecture_name, self._student, self._source = folder, lecture_name, student, source
         self._dry_run, self._summary = dry_run, summary
         if not dry_run:
@@ -326,20 +320,17 @@ class _Student:
         self._attempts = attempts.read(folder, lecture_name, student)
         self._contents: dict[int, bytes] = {}
 
-    def take(self, deliveries: list[Delivery], *, listing_only: bool = False) -> None:
+    def take(self, deliveries: list[Delivery], *, own_only: bool = False) -> None:
         """Store what's new, and make the last attempt with a notebook the one that's graded.
 
         Of another lecture's notebook, only the name is stored, so that nobody is told that nothing was handed in. With
-        ``listing_only``, nothing is: the whole source belongs to other lectures.
+        ``own_only``, nothing but this lecture's notebooks is: the source belongs to another lecture.
         """
         for one in sorted(deliveries, key=lambda one: one.order):
-            if listing_only and not (one.chosen.notebook or one.chosen.others):
+            if own_only and not one.chosen.notebook:
+                self._summary.others.update(one.chosen.others)
                 continue
-            notebook, content, name = (False, b"", "") if one.chosen.others else self._content(one)
-            if others := self._named.others(one, content):
-                notebook, content, name = self._refused(one, others)
-            if listing_only:
-                continue
+            notebook, content, name = self._refused(one) if one.chosen.others else self._content(one)
             digest = submission.digest(content)
             if self._known(one, digest):
                 self._summary.known += 1
@@ -366,8 +357,9 @@ class _Student:
         if self._attempts:
             self._install()
 
-    def _refused(self, one: Delivery, others: Sequence[str]) -> tuple[bool, bytes, str]:
+    def _refused(self, one: Delivery) -> tuple[bool, bytes, str]:
         """What `_content` returns for other lectures' notebooks, after reporting them."""
+        others = one.chosen.others
         files = listed([one_line(name) for name, _ in one.chosen.files])
         what = "the notebook" if len(one.chosen.files) == 1 else "notebooks"
         self._summary.elsewhere.append(

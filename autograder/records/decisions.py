@@ -350,7 +350,10 @@ def _covers(review: Decision, result: Result, note: str) -> bool:
 def _question(decision: Decision, mark: Mark, points: float) -> str:
     given = f"{one_line(decision.who)} gave {counted(decision.points or 0, 'point')} on {decision.day}"
     if mark.open:
-        return f"{mark.exercise}: {given} for a different submission; they count until somebody decides again"
+        what = "a different submission"
+        if decision.worth != mark.worth:
+            what = f"an exercise worth {decision.worth:g}, which is worth {mark.worth:g} now"
+        return f"{mark.exercise}: {given} for {what}; they count until somebody decides again"
     return (
         f"{mark.exercise}: {given} when the tests gave {decision.found:g} of {decision.worth:g}; the work or the tests "
         f"have changed, and now the tests give {mark.points:g} of {mark.worth:g}. Until somebody decides again, "

@@ -191,10 +191,12 @@ def _stamp(path: Path) -> str | None:
     return None if stamp is None else stamp[:200].decode("utf-8", "replace")
 
 
-def by_hand(folder: ClassFolder, lecture_name: str, student: str, stored: Sequence[attempts.Attempt]) -> bool:
-    """Whether a person has written when a student handed in what's graded: it's the time of no stored attempt."""
+def by_hand(
+    folder: ClassFolder, lecture_name: str, student: str, stored: Sequence[attempts.Attempt]
+) -> datetime | None:
+    """When a student handed in what's graded, if a person has written that: it's the time of no stored attempt."""
     when = _handed_in(folder, lecture_name, student)
-    return when is not None and when not in {each.time for each in stored}
+    return None if when in {each.time for each in stored} else when
 
 
 def unclear(folder: ClassFolder, lecture_name: str, student: str) -> str:

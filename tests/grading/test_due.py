@@ -282,7 +282,7 @@ def test_rules_without_a_rate_only_say_who_is_late(course: ClassFolder) -> None:
 
 
 def attempt(
-    course: ClassFolder, number: int, answers: dict[str, str], when: datetime, content: bytes | None = None
+    course: ClassFolder, number: int, answers: dict[str, str], when: datetime | None, content: bytes | None = None
 ) -> bytes:
     """One of ada's attempts: these answers, and stubs for the rest; or a file with this content."""
     if content is None:
@@ -290,9 +290,8 @@ def attempt(
         demo.hand_in(path, LECTURE, answers)
         content = path.read_bytes()
         path.unlink()
-    about = attempts.Attempt(
-        number, submission.digest(content), True, "made", "", "", when.timestamp(), when.isoformat(), False
-    )
+    order, said = (when.timestamp(), when.isoformat()) if when else (float(number), "")
+    about = attempts.Attempt(number, submission.digest(content), True, "made", "", "", order, said, False)
     attempts.add(course, NAME, "ada", about, content)
     attempts.install(course, NAME, "ada", about, content)
     return content
@@ -572,7 +571,29 @@ def test_the_time_of_an_attempt_goes_with_it_and_one_by_hand_stays(
     assert graded(course).results["ada"].off > 0 and stamp.read_text().startswith("2026-12-03 10")
     # Back to the last attempt: the advice is to copy its notebook.
     (course.root / due.SETTINGS).write_text(RULES, encoding="utf-8")
-    stamp.write_text(f"{DUE - timedelta(days=1):%Y-%m-%d %H:%M:%S} UTC\n")
     course.submission("ada", NAME).write_bytes(late)
     said = graded(course).results["ada"].late
     assert said.startswith("2 days late"), "although the time beside it is still the first one's"
+
+
+@pytest.mark.parametrize("place", ["submitted", "attempts"])
+def test_the_best_attempt_is_chosen_by_times_that_a_person_has_written(
+    course: ClassFolder, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a class with Canvas, whose zips have no times."""
+    monkeypatch.setattr(engine, "grade_all", by_solution)
+    first, second = LECTURE.exercises[:2]
+    attempt(course, 1, {second.name: second.solution}, None)
+    attempt(course, 2, {each.name: each.solution for each in (first, second)}, None)
+    (course.root / due.SETTINGS).write_text('attempt = "best"\n' + RULES, encoding="utf-8")
+    assert graded(course).results["ada"].points == first.points + second.points
+    beside = course.assignment("ada", NAME) if place == "submitted" else course.attempts("ada", NAME) / "2"
+    (beside / "timestamp.txt").write_text(f"{DUE + timedelta(days=30):%Y-%m-%d %H:%M:%S} UTC")
+    for _ in range(2):  # half of the second's points are fewer than all of the first's
+        assert graded(course).results["ada"].points == second.points
+        assert counts(course, "ada").attempt == "attempt 1 of 2" and not counts(course, "ada").late
+    [_, latest] = attempts.read(course, NAME, "ada")
+    assert latest.time == DUE + timedelta(days=30)
+    (course.attempts("ada", NAME) / "2" / "timestamp.txt").write_text("tomorrow")
+    with pytest.raises(attempts.AttemptError, match="write 2026-11-30 18:00:00 UTC"):
+        attempts.read(course, NAME, "ada")

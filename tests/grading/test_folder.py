@@ -372,7 +372,8 @@ def test_every_command_names_what_was_handed_in_instead_of_the_notebook(tmp_path
     assert [student["notes"] for student in students] == [[said], []]
     verified = command("verify", course)
     assert (
-        f"there is no such notebook; the folder has {name} → " in verified and "1 submission: 1 to look at" in verified
+        f"there is no such notebook; what was handed in is {name} → " in verified
+        and "1 submission: 1 to look at" in verified
     )
 
 
@@ -401,7 +402,7 @@ def test_of_many_files_handed_in_instead_five_are_named_everywhere(tmp_path: Pat
     said = "0000.pdf, 0001.pdf, 0002.pdf, 0003.pdf, 0004.pdf, and 1,002 more files"
 
     assert grade_class(course, database=None).remarks == (f"ada handed in {said}, but no {NAME}.ipynb",)
-    assert f"the folder has {said} → " in command("verify", course)
+    assert f"what was handed in is {said} → " in command("verify", course)
     command("feedback", course)
     assert f"It was: {said}. Hand in {NAME}.ipynb itself." in course.feedback("ada", NAME).read_text(encoding="utf-8")
 
