@@ -38,13 +38,15 @@ def story(student, factor, interval, batches):
 
     import torch
 
-    first, second, idle = torch.zeros(2), torch.zeros(2), torch.ones(1)
+    first, second, idle = torch.zeros(2), torch.zeros(2), torch.zeros(1)
     optimizer = torch.optim.SGD([{"params": [first, idle]}, {"params": [second]}], lr=1.0)
     steps = []
     optimizer.register_step_post_hook(lambda *_: steps.append(1))
     scaler = student.LossScaler(factor, interval)
     returned, counts, gradients, weights, factors, good = [], [], [], [], [scaler.factor], [scaler.good_steps]
     for batch in batches:
+        for weight in (first, idle, second):
+            weight.zero_()  # so that no sum of steps cancels, whose digits would be those of rounding
         for parameter, values in zip((first, second), batch, strict=True):
             parameter.grad = None if values is None else torch.tensor(values)
         returned.append(scaler.step(optimizer))
@@ -56,7 +58,7 @@ def story(student, factor, interval, batches):
         good.append(scaler.good_steps)
     return {
         "gradients after each good step": gradients,
-        "weights after each step": weights,
+        "how each step changes the weights": weights,
         "what step returned": returned,
         "optimizer steps so far": counts,
         "the type of factor": type(scaler.factor).__name__,
@@ -97,7 +99,7 @@ def resumed(student, factor, interval, before, after):
     }
 
 
-DIVIDED = ("gradients after each good step", "weights after each step")
+DIVIDED = ("gradients after each good step", "how each step changes the weights")
 SKIPPED = ("what step returned", "optimizer steps so far")
 ADAPTED = ("the type of factor", "factor, initially and after each step", "good_steps, initially and after each step")
 
