@@ -533,7 +533,9 @@ def _follow(folder: ClassFolder, lecture: source.Lecture, student: str, students
 def decide(
     folder: _Folder,
     lecture_name: _Assignment,
-    student: Annotated[str, typer.Argument(metavar="STUDENT", help="The name of the student's folder.")],
+    student: Annotated[
+        str, typer.Argument(metavar="STUDENT", help="The name of the student's folder. Several: ada,bob,cy.")
+    ],
     exercise: Annotated[
         str, typer.Argument(metavar="EXERCISE", help="Its name in the results. Default: the whole submission.")
     ] = "",
@@ -572,53 +574,67 @@ def decide(
         course.require()
         lecture = source.read(course.source(lecture_name))
         exercise = pages.exercise_named(lecture, exercise)
-        worth = {part.name: part.points for part in lecture.parts}
         _take_over(course, lecture)
         students = roster.of(course, lecture_name, roster_file)
-        student = show_names.named(course, lecture_name, given := student, students)
+        several = {
+            given: show_names.named(course, lecture_name, given, students)
+            for given in ([student] if student in students else map(str.strip, student.split(",")))
+        }
+        # Otherwise it's one name with a comma in it: Lovelace, Ada.
+        names = several if {*several.values()} & {*students} else {student: student}
+        for name in names.values():  # before anything is stored
+            if len(names) > 1 and name not in students:
+                raise CourseError(roster.unknown(course, lecture_name, name, students.values()))
         until = decisions.day(until)
         rules = due.read(course, lecture_name)
-        limit = rules.limit(students[student]) if until and student in students else None
-        if limit and limit == rules.limit(students[student], until):
-            last = f"{limit - timedelta(seconds=1):%Y-%m-%d}"  # a day's end is the beginning of the next
-            raise CourseError(f"{until} is no extension: it is due on {last} anyway\n  → give a later day")
-        before, _ = decisions.read(course, lecture_name, student) if student in students else ([], [])
-        decisions.decide(
-            course, lecture_name, student, exercise, points=points, comment=comment, withdraw=withdraw,
-            reviewed=reviewed, until=until, by=by, roster=roster_file,
-        )  # fmt: skip
-        stands = decisions.apply(course, results.standing(course, lecture_name, student))
-        stands = due.table(course, lecture_name, {student: stands}, students, rules)[student]
-        problem = _follow(course, lecture, student, students)
-        other_attempts = (
-            (until or points is not None)
-            and rules.best
-            and (sum(each.notebook for each in attempts.read(course, lecture_name, student)) > 1)
-        )
-    if points is not None and points > worth.get(exercise, points):
-        _say(f"• that's more than {one_line(exercise)} is worth, {counted(worth[exercise], 'point')}")
-    if until:
-        _say(f"• may hand in until the end of {until}")
-    if other_attempts:
-        _say(f"• another attempt may count now: run `course grade {folder} {lecture_name}` to find out")
-    about = f" for {one_line(exercise)}" if exercise else ""
-    stored = [] if points is None else [counted(points, "point")]
-    stored += [] if comment is None else ["a comment" if comment else "no comment"]
-    said = [f"{', '.join(stored)}{about}"] if stored else []
-    said += ["the review is finished"] if reviewed else []
-    if said:
-        _say(f"• recorded: {'; '.join(said)}")
-    if withdraw:
-        _say(f"• {_withdrawn(decisions.latest(before).get(exercise)) or 'there was nothing to withdraw'}{about}")
-    total = "" if stands.points is None else f", {stands.points:g} of {lecture.points:g} points"
-    _say(f"{given}: {stands.state}{total}")
-    for note in stands.notes if given == student else ():  # notes may contain the name behind the alias
-        _say(f"• {note}")
-    if stands.notes and stands.points is not None and not (until or withdraw or reviewed):
-        done = f"course decide {folder} {lecture_name} {given} --reviewed"
-        _say(f"  → once you have checked what the notes say: `{done}`")
-    if problem:
+    problems = []
+    for given, name in names.items():
+        with _plain_errors():
+            limit = rules.limit(students[name]) if until and name in students else None
+            if limit and limit == rules.limit(students[name], until):
+                last = f"{limit - timedelta(seconds=1):%Y-%m-%d}"  # a day's end is the beginning of the next
+                raise CourseError(f"{until} is no extension: it is due on {last} anyway\n  → give a later day")
+            before, _ = decisions.read(course, lecture_name, name) if name in students else ([], [])
+            decisions.decide(
+                course, lecture_name, name, exercise, points=points, comment=comment, withdraw=withdraw,
+                reviewed=reviewed, until=until, by=by, roster=roster_file,
+            )  # fmt: skip
+            stands = decisions.apply(course, results.standing(course, lecture_name, name))
+            stands = due.table(course, lecture_name, {name: stands}, students, rules)[name]
+            problems.append(_follow(course, lecture, name, students))
+            other_attempts = (
+                (until or points is not None)
+                and rules.best
+                and (sum(each.notebook for each in attempts.read(course, lecture_name, name)) > 1)
+            )
+        about = f" for {one_line(exercise)}" if exercise else ""
+        stored = [] if points is None else [counted(points, "point")]
+        stored += [] if comment is None else ["a comment" if comment else "no comment"]
+        said = [f"{', '.join(stored)}{about}"] if stored else []
+        said += ["the review is finished"] if reviewed else []
+        said = [f"recorded: {'; '.join(said)}"] if said else []
+        worth = {part.name: part.points for part in lecture.parts}
+        if points is not None and points > worth.get(exercise, points):
+            said.append(f"that's more than {one_line(exercise)} is worth, {counted(worth[exercise], 'point')}")
+        if until:
+            said.append(f"may hand in until the end of {until}")
+        if other_attempts:
+            said.append(f"another attempt may count now: run `course grade {folder} {lecture_name}` to find out")
+        if withdraw:
+            what = _withdrawn(decisions.latest(before).get(exercise)) or "there was nothing to withdraw"
+            said.append(f"{what}{about}")
+        for each in said:
+            _say(f"• {each}")
+        total = "" if stands.points is None else f", {stands.points:g} of {lecture.points:g} points"
+        _say(f"{given}: {stands.state}{total}")
+        for note in stands.notes if given == name else ():  # notes may contain the name behind the alias
+            _say(f"• {note}")
+        if stands.notes and stands.points is not None and not (until or withdraw or reviewed):
+            done = f"course decide {folder} {lecture_name} {given} --reviewed"
+            _say(f"  → once you have checked what the notes say: `{done}`")
+    for problem in filter(None, problems):
         print(f"course: recorded, but {problem}", file=sys.stderr)
+    if any(problems):
         raise typer.Exit(1)
 
 

@@ -736,3 +736,14 @@ def test_a_decision_about_an_exercise_that_is_gone_is_asked_about(course: Class)
     one = graded("ada", "a")
     course.has(replace(one, marks=one.marks[1:]))
     assert f"Tess decided about {FIRST.name}, which is no longer an exercise here" in course.stands("ada").notes
+
+
+def test_several_students_are_decided_about_in_one_command_or_nobody_is(course: Class) -> None:
+    notes = (f"{FIRST.name}: it uses a package that isn't here",)
+    course.has(*(graded(name, name, FIRST.name, notes=notes) for name in ("ada", "bob", "eva")))
+    said = course.decide("ada,nobody", "--reviewed", fails=True)
+    assert "there is no student 'nobody'" in said and course.stands("ada").state is State.NEEDS_REVIEW
+    said = course.decide("ada, bob", "--reviewed")
+    assert "ada: graded" in said and "bob: graded" in said and said.count("the review is finished") == 2
+    assert [course.stands(name).state for name in ("ada", "bob")] == [State.GRADED] * 2
+    assert course.stands("eva").state is State.NEEDS_REVIEW
