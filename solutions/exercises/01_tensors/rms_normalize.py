@@ -31,7 +31,7 @@ def look(student, x, eps, requires_grad):
     }
 
 
-def vector(*numbers, eps=2.25, requires_grad=False, dtype=torch.float32):
+def vector(*numbers, eps=1e-6, requires_grad=False, dtype=torch.float32):
     x = torch.tensor(numbers, dtype=dtype)
     name = str(dtype).removeprefix("torch.")
     says = f"rms_normalize({list(numbers)} in {name}, {eps})" + (
@@ -64,9 +64,8 @@ def numbers(draw):
         )
     )
     sign = draw(any_of(-1, 1))
-    return vector(
-        sign * draw(st.integers(1, 12)) / 4, eps=draw(st.integers(1, 8)) / 2, requires_grad=requires_grad, dtype=dtype
-    )
+    some = sign * draw(st.integers(1, 12)) / 4, -sign * draw(st.integers(1, 12)) / 4  # equal ones have no gradient
+    return vector(*some, requires_grad=requires_grad, dtype=dtype)
 
 
 rows = torch.tensor([[3.0, 4.0], [6.0, 8.0]])
@@ -91,7 +90,7 @@ exercise.requirement(
         "many dimensions": given(torch.arange(1.0, 25.0).reshape(2, 1, 3, 1, 4)),
         "all on meta": given(torch.zeros(2, 3, device="meta")),
         "numbers far from 0": given(torch.tensor([[100.0, 101.0], [100.0, 99.0]])),
-        "vectors of very different length": given(torch.tensor([[1e-1, 2e-1], [1e4, 3e4]], dtype=torch.float64)),
+        "vectors of very different length": given(torch.tensor([[1e1, 2e1], [1e5, 3e5]], dtype=torch.float64)),
     },
     domain=many(),
 )
@@ -118,16 +117,15 @@ exercise.requirement(
     probe=look,
     rules={"result": 0.02, "gradient of x": 1e-4},
     visible=[
-        vector(2.0, requires_grad=True),
-        vector(2.0, dtype=torch.bfloat16),
-        vector(-2.0, dtype=torch.float64),
-        vector(0.0, eps=1.0, requires_grad=True),
+        vector(1.0, 7.0, requires_grad=True),  # whatever becomes of eps is another requirement's question
+        vector(1.0, 7.0, dtype=torch.bfloat16),
+        vector(-1.0, 7.0, dtype=torch.float64),
+        vector(0.0, 0.0, eps=1.0, requires_grad=True),
     ],
     edges={
-        "a gradient in float64": vector(-3.0, requires_grad=True, dtype=torch.float64),
-        "float16": vector(1.5, dtype=torch.float16),
-        "float32": vector(1.5),
-        "zero": vector(0.0, requires_grad=True),
+        "a gradient in float64": vector(-3.0, 4.0, requires_grad=True, dtype=torch.float64),
+        "float16": vector(1.5, 0.5, dtype=torch.float16),
+        "float32": vector(1.5, 0.5),
     },
     domain=numbers(),
     hint="Make a new tensor, with PyTorch's operations only: an operation that ends in _ writes into x.",
