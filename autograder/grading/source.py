@@ -24,7 +24,7 @@ from typing import Any
 import nbformat
 
 from autograder import CourseError
-from autograder.project import CHECKS
+from autograder.project import CHECKS, SOLUTIONS
 
 from .exercises import SOLUTION, STUB, TEXT_STUB, Cell, Exercise, ProblemSet, Question, with_stub
 
@@ -300,8 +300,8 @@ def _exercises(path: Path, cells: list[Any], lines: list[int], built: bool) -> t
 
 def _check(path: Path, line: int, name: str, built: bool) -> tuple[bytes, float]:
     """An exercise's check and its points."""
-    file = path.parent / "checks" / f"{name}.check"  # for a class's own lecture
-    file = file if file.is_file() else CHECKS / f"{name}.check"
+    own, ours = path.parent / "checks" / f"{name}.check", CHECKS / f"{name}.check"  # of a class's own lecture, or not
+    file = own if own.is_file() or not (ours.is_file() or path.parent == SOLUTIONS) else ours
     try:
         content = file.read_bytes()
         return content, json.loads(content.partition(b"\n")[0])["points"]
