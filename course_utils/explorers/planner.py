@@ -260,6 +260,8 @@ def _drawn(panel: Panel, found: Plan, card: str) -> Drawing:
     if found.limit:
         drawing.line([(limit, 22), (limit, bar[0] + bar[1] + 8)], "highlight", width=2, key="limit")
         drawing.text(limit, bar[0] + bar[1] + 22, f"{card}: {readable(memory, 'B')}", anchor="middle", key="limit text")
+    where = (230, 16) if panel.narrow else (right, bar[0] + bar[1] + 22)
+    drawing.before(*where, words="faint: before")
     total = readable(at, "B")
     if at > 1.5 * memory:
         beyond = f"{total} in all →" if panel.narrow else f"{total} in all, beyond the edge →"
