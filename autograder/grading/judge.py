@@ -370,21 +370,27 @@ def _shows(seen: Observation, argument: Any) -> bool:
 
 
 _ODD = re.compile(
-    r"ctypes|_getframe|_current_frames|currentframe|inspect\.(?:stack|trace)|tb_frame|f_(?:back|locals|globals|code)\b|"
+    r"ctypes|_getframe|_current_frames|currentframe|inspect\.(?:stack|trace)|tb_frame|[.\x22\x27]f_(?:back|locals|globals|code)\b|"
     r"__(?:globals|code|subclasses|builtins|closure|getattribute|bases|mro|loader|traceback)__|"
     r"/proc\b|\bcourse_utils\b[ .]+(?:import )?testing|sys\.(?:modules|meta_path|path_hooks|settrace|setprofile)|"
     r"\bto_thread\b|\bThreadPool\w*|\brun_in_executor\b|Torch(?:Dispatch|Function)Mode|\btorch\._C\b|sys\.monitoring|"
     r"\b_disable_current_modes\b|\b_engine_run_backward\b|\b_no_grad_\w+|\bautograder\b|"
     r"\btorch\.(?:ops|jit|_(?!foreach_|int_mm|C\b)\w+)|\bvars\([ \t]{0,9}(?:torch|nn|F|optim)\b|"
     r"\b(?:torch|nn|F|optim)(?:\.\w{1,60}){0,3}\.__dict__|"
-    r"(?<![.\w])exec\b|\b(?:fromhex|unhexlify|b64decode|b85decode)\b|"
+    r"(?<![.\w])exec(?=[ \t]{0,9}\()|[=(,\[:][ \t]{0,9}exec\b|\b(?:return|or|and|else|yield|in)[ \t]{1,9}exec\b|"
+    r"(?<![.\w])compile\(|\b(?:pkgutil|runpy|pydoc|resolve_name|attrgetter|make_fx|symbolic_trace)\b|"
+    r"get_ipython\(\)\.ex\b|\b__torch_(?:dispatch|function)__|\bas_subclass\b|\b_make_\w*subclass\b|"
+    r"\b_python_dispatch\b|\bfrom[ \t]+torch[\w.]{0,60}[ \t]+import[^\n]{0,200}?\b(?:jit\b|ops\b|_[a-z]\w*)|"
+    r"\b(?:fromhex|unhexlify|b64decode|b85decode)\b|"
     r"\bgc\.(?!collect|enable|disable|isenabled|get_stats|get_count)\w+|"
-    r"\bos\.(?:write|read|open|kill\w*|fork\w*|_exit|dup2?|close\w*|pipe2?|exec\w+|symlink)\b|"
+    r"\bos\.(?:write|read|open|kill\w*|fork\w*|_exit|dup2?|closerange|pipe2?|exec\w+|symlink)\b|"
     r"\bbuiltins\b|__import__|\bimportlib\.(?!reload\b)\w+|\bfrom[ \t]+importlib\b"
 )
 # Modules that let code run while a probe does, or where a probe doesn't look: what it watches in torch, it watches in
 # one thread. Elsewhere these words are names of tensors, too.
-_ODD_MODULES = re.compile(r"^[ \t]{0,40}(?:import|from)[ \t]+([^\n#;]{0,200})", re.MULTILINE)
+_ODD_MODULES = re.compile(
+    r"^[ \t]{0,40}(import[ \t]+[^\n#;]{0,200}|from[ \t]+[\w.]{1,100}[ \t]+import\b[^\n#;]{0,200})", re.MULTILINE
+)
 _ODD_NAMES = frozenset(["threading", "_thread", "concurrent", "atexit", "signal", "marshal", "mmap"])
 # Bounded, since a submission's thousand repetitions would otherwise be scanned a million times.
 _READY_MADE = r"\b(?:checkpoint|data|flops|timing)[ \t]{{0,9}}\.[ \t]{{0,9}}(?:{0})\b|(?<![\w.])napkin\.[\w.]{{1,60}}"
@@ -407,6 +413,7 @@ _VARIABLE = (
     r"\b{0},[^\n=]{{0,60}}=[^=]|,[ \t]*{0}\b"
 )
 _TEXT = re.compile(r"""(\"{3}|'{3})(?:.|\n)*?\1|"[^"\n]*"|'[^'\n]*'|#[^\n]*""")  # strings and comments
+_DOT = re.compile(r" ?(?:\\?\n ?){0,3}\.(?: ?\\?\n){0,3} ?")
 _FROM = re.compile(r"\bfrom[ \t]+(course_utils[\w.]{0,60})[ \t]+import[ \t]*(\([^)]{0,300}|[^\n;]{0,300})")
 _IMPORT = re.compile(
     r"\bimport[ \t]+(?:[\w., \t]{0,100},[ \t]{0,9})?(course_utils[\w.]{0,60}(?:[ \t]+as[ \t]+\w{1,60})?)"
@@ -453,7 +460,11 @@ def _plain(text: str, lecture: str) -> str:
     """
     imports = {line.strip() for line in lecture.splitlines() if line.startswith(("import ", "from "))}
     lines = unicodedata.normalize("NFKC", text).splitlines(keepends=True)
-    return "".join(line for line in lines if line.strip() not in imports and not line.lstrip().startswith("#"))
+    plain = "".join(line for line in lines if line.strip() not in imports and not line.lstrip().startswith("#"))
+    # Twice if Python reads more than one line, or blanks, around a dot: `data . get_batch`.
+    bare = re.sub(r"[ \t]+", " ", _TEXT.sub(lambda found: "" if found[0][0] == "#" else found[0], plain))
+    joined = _DOT.sub(".", bare)
+    return plain if joined == bare else f"{plain}\n{joined}"
 
 
 def _suspicious(program: Program) -> list[str]:
@@ -486,7 +497,7 @@ def _suspicious(program: Program) -> list[str]:
                 torchs = set(re.findall(_TORCHS.format(names), text))
                 if not torchs and names != names.lower():
                     torchs = set(re.findall(_CLASS.format(names), text))
-                if not torchs and not _OPTIMIZER.search(exercise.solution):
+                if not torchs and "optim.Optimizer" in exercise.solution and not _OPTIMIZER.search(exercise.solution):
                     torchs = set(_OPTIMIZER.findall(text))
                 found += sorted(torchs)
             if step.exercise is not None:
@@ -495,6 +506,7 @@ def _suspicious(program: Program) -> list[str]:
                 found += sorted(theirs - ours)
             found += sorted(_library(text) - known)
             who = step.exercise.name if step.exercise else step.cell.title
+            found = list(dict.fromkeys(_DOT.sub(".", each.strip(" =(,[:")) for each in found))
             if found:
                 said = f"{who}: its code uses {', '.join(found[:5])}, which no answer needs; read it"
                 (notes if step.exercise else others).append(said)

@@ -67,7 +67,7 @@ _ASKS = re.compile(
     r"\b(?:getenv|environ|open|glob|iglob|rglob|exists|is_file|isfile|is_dir|isdir|listdir|scandir|iterdir|getuser|"
     r"expanduser|subprocess|getoutput|[pP]open|is_available|device_count|cpu_count|get_num_threads|accelerator|"
     r"is_built|get_device_\w+)\b|\bdevice\.type(?=[ \t]?[!=]=)|(?<![.\w])device\b(?=\)?[ \t]?[!=]=)|"
-    r"\b(?:cwd|getcwd|access|system|walk|which|load|loadtxt|genfromtxt|fromfile|memmap|read\w{0,20})(?=\()|\bsys\.platform\b"
+    r"\b(?:cwd|getcwd|access|system|walk|which|load|loadtxt|genfromtxt|fromfile|memmap|read(?:_\w{1,20}|lines?|all|into)?)(?=\()|\bsys\.platform\b"
 )
 # Those of them that the student's own code may use for other purposes than the lecture does.
 _ABOUT_PROCESSORS = frozenset(

@@ -82,8 +82,9 @@ class Notebook:
 
 def _company() -> int:
     """How many other threads of this process run Python, besides that of a progress bar; and one more for children."""
-    monitor = getattr(getattr(sys.modules.get("tqdm"), "tqdm", None), "monitor", None)
-    threads = len(set(sys._current_frames()) - {threading.get_ident(), getattr(monitor, "ident", None)})
+    monitor = getattr(sys.modules.get("tqdm._monitor"), "TMonitor", None)
+    watching = {each.ident for each in threading.enumerate() if type(each) is monitor}
+    threads = len(set(sys._current_frames()) - {threading.get_ident(), *watching})
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
