@@ -8,7 +8,7 @@ import symtable
 import warnings
 
 # Code with names that symtable doesn't report as looked up: annotations that are only texts, which `singledispatch`
-# and dataclasses evaluate, and `n` in `n += 1`.
+# and dataclasses evaluate, and `n` in `n += 1` outside functions.
 _UNREPORTED = re.compile(r"\bannotations\b|[-+*/%&|^@<>]=")
 
 
@@ -38,15 +38,20 @@ def both(text: str) -> tuple[set[str], set[str]]:
 
 
 def _unreported(text: str) -> set[str]:
-    """Names in annotations, and those that are changed in place by an operator."""
+    """Names in annotations, and those that the cell itself, rather than a function, changes by an operator."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            nodes = list(ast.walk(ast.parse(text)))
+            tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
-    found = {node.target.id for node in nodes if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)}
-    for node in nodes:
+    outside: list[ast.AST] = [tree]
+    for node in outside:  # the list grows while we iterate
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            outside += ast.iter_child_nodes(node)
+    changed = [node.target for node in outside if isinstance(node, ast.AugAssign)]
+    found = {target.id for target in changed if isinstance(target, ast.Name)}
+    for node in ast.walk(tree):
         for each in (getattr(node, "annotation", None), getattr(node, "returns", None)):
             if isinstance(each, ast.AST):
                 found |= {name.id for name in ast.walk(each) if isinstance(name, ast.Name)}

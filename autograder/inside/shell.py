@@ -10,6 +10,7 @@ import ast
 import contextlib
 import re
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -107,6 +108,9 @@ class ZMQInteractiveShell(InteractiveShell):
         finally:
             scripts: Any = self.magics_manager.registry.get("ScriptMagics")
             if getattr(scripts, "event_loop", None) is not None and not scripts.bg_processes:
+                for thread in threading.enumerate():  # asyncio's, one for each process, before Python 3.12
+                    if thread.name.startswith("asyncio-waitpid-"):
+                        thread.join(1.0)
                 scripts.stop_event_loop()
 
     def system(self, cmd: str) -> None:

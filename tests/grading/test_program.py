@@ -131,7 +131,8 @@ def test_a_wrong_answer_made_of_random_numbers_is_looked_at_if_a_cell_that_draws
 def test_names_in_annotations_that_are_only_texts_and_before_an_operator_are_used() -> None:
     text = "from __future__ import annotations\n@go.register\ndef _(rate: Card) -> list[Price]:\n    n: Kind = 1\n"
     assert {"Card", "Price", "Kind", "go"} <= used(text)
-    assert used("total += 1") == {"total"} and used("annotations: total = (") == set()
+    assert used("def f(p):\n    p -= 1") == set() == used("class A:\n    def f(self):\n        n = 0\n        n += 1")
+    assert used("if True:\n    total += 1") == {"total"} and used("annotations: total = (") == set()
 
 
 @pytest.mark.sandboxed
