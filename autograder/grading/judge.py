@@ -378,7 +378,8 @@ _ODD = re.compile(
     r"\btorch\.(?:ops|jit|_(?!foreach_|int_mm|C\b)\w+)|\bvars\([ \t]{0,9}(?:torch|nn|F|optim)\b|"
     r"\b(?:torch|nn|F|optim)(?:\.\w{1,60}){0,3}\.__dict__|"
     r"(?<![.\w])exec(?=[ \t]{0,9}\()|[=(,\[:][ \t]{0,9}exec\b|\b(?:return|or|and|else|yield|in)[ \t]{1,9}exec\b|"
-    r"(?<![.\w])compile\(|\b(?:pkgutil|runpy|pydoc|resolve_name|attrgetter|make_fx|symbolic_trace)\b|"
+    r"(?<![.\w])compile\(|\b(?:pkgutil|pydoc|resolve_name|attrgetter|make_fx|symbolic_trace|run_module)\b|"
+    r"\brun_path\b(?!\(f\x22\{course\}/course_utils/colab\.py\x22\))|"  # as the first cell does on Colab
     r"get_ipython\(\)\.ex\b|\b__torch_(?:dispatch|function)__|\bas_subclass\b|\b_make_\w*subclass\b|"
     r"\b_python_dispatch\b|\bfrom[ \t]+torch[\w.]{0,60}[ \t]+import[^\n]{0,200}?\b(?:jit\b|ops\b|_[a-z]\w*)|"
     r"\b(?:fromhex|unhexlify|b64decode|b85decode)\b|"
