@@ -574,6 +574,7 @@ def decide(
         course.require()
         lecture = source.read(course.source(lecture_name))
         exercise = pages.exercise_named(lecture, exercise)
+        worth = {part.name: part.points for part in lecture.parts}
         _take_over(course, lecture)
         students = roster.of(course, lecture_name, roster_file)
         several = {
@@ -613,7 +614,6 @@ def decide(
         said = [f"{', '.join(stored)}{about}"] if stored else []
         said += ["the review is finished"] if reviewed else []
         said = [f"recorded: {'; '.join(said)}"] if said else []
-        worth = {part.name: part.points for part in lecture.parts}
         if points is not None and points > worth.get(exercise, points):
             said.append(f"that's more than {one_line(exercise)} is worth, {counted(worth[exercise], 'point')}")
         if until:

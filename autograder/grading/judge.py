@@ -11,7 +11,7 @@ import itertools
 import re
 import time
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -370,7 +370,8 @@ def _shows(seen: Observation, argument: Any) -> bool:
 
 
 _ODD = re.compile(
-    r"ctypes|_getframe|_current_frames|currentframe|inspect\.(?:stack|trace)|tb_frame|[.\x22\x27]f_(?:back|locals|globals|code)\b|"
+    r"ctypes|_getframe|_current_frames|currentframe|inspect\.(?:stack|trace)|tb_frame|"
+    r"[.\x22\x27]f_(?:back|locals|globals|code)\b|"
     r"__(?:globals|code|subclasses|builtins|closure|getattribute|bases|mro|loader|traceback)__|"
     r"/proc\b|\bcourse_utils\b[ .]+(?:import )?testing|sys\.(?:modules|meta_path|path_hooks|settrace|setprofile)|"
     r"\bto_thread\b|\bThreadPool\w*|\brun_in_executor\b|Torch(?:Dispatch|Function)Mode|\btorch\._C\b|sys\.monitoring|"
@@ -455,11 +456,10 @@ def _functions(text: str, known: set[str], exercise: Exercise) -> set[str]:
     return {name for name in called if {*exercise.name.split("_")}.intersection(re.split(r"[._]", name))}
 
 
-def _plain(text: str, lecture: str) -> str:
+def _plain(text: str, imports: Set[str]) -> str:
     """A cell's text as Python reads it, which takes `𝐒GD` for `SGD`, without lines of comments and the lecture's
-    imports.
+    ``imports``.
     """
-    imports = {line.strip() for line in lecture.splitlines() if line.startswith(("import ", "from "))}
     lines = unicodedata.normalize("NFKC", text).splitlines(keepends=True)
     plain = "".join(line for line in lines if line.strip() not in imports and not line.lstrip().startswith("#"))
     # Twice if Python reads more than one line, or blanks, around a dot: `data . get_batch`.
@@ -480,13 +480,14 @@ def _suspicious(program: Program) -> list[str]:
     """
     lecture = "\n".join(cell.text for cell in program.problems.cells)
     known = _library(lecture)
+    imports = {line.strip() for line in lecture.splitlines() if line.startswith(("import ", "from "))}
     every = "|".join(exercise.name for exercise in program.problems.exercises)
     helps = {number: each for each in program.problems.exercises for number in program.helpers(each)}
     notes, others = list[str](), list[str]()
     for number, step in enumerate(program.steps):
         if step.kind is Kind.THEIRS:
             exercise = step.exercise or helps.get(number)
-            text = _plain(step.cell.text, lecture)
+            text = _plain(step.cell.text, imports)
             imported = " ".join(_ODD_MODULES.findall(text))
             odd = {*_ODD.findall(text), *_ODD_NAMES.intersection(re.findall(r"\w+", imported))}
             names = step.exercise.name if step.exercise else every

@@ -67,7 +67,8 @@ _ASKS = re.compile(
     r"\b(?:getenv|environ|open|glob|iglob|rglob|exists|is_file|isfile|is_dir|isdir|listdir|scandir|iterdir|getuser|"
     r"expanduser|subprocess|getoutput|[pP]open|is_available|device_count|cpu_count|get_num_threads|accelerator|"
     r"is_built|get_device_\w+)\b|\bdevice\.type(?=[ \t]?[!=]=)|(?<![.\w])device\b(?=\)?[ \t]?[!=]=)|"
-    r"\b(?:cwd|getcwd|access|system|walk|which|load|loadtxt|genfromtxt|fromfile|memmap|read(?:_\w{1,20}|lines?|all|into)?)(?=\()|\bsys\.platform\b"
+    r"\b(?:cwd|getcwd|access|system|walk|which|load|loadtxt|genfromtxt|fromfile|memmap|"
+    r"read(?:_\w{1,20}|lines?|all|into)?)(?=\()|\bsys\.platform\b"
 )
 # Those of them that the student's own code may use for other purposes than the lecture does.
 _ABOUT_PROCESSORS = frozenset(
@@ -400,21 +401,23 @@ class Program:
             return ""
         ours = [*(cell.text for cell in self.problems.cells), *(each.solution for each in self.problems.exercises)]
         ordinary = {word for text in ours for word in _ASKS.findall(text)} - _ABOUT_PROCESSORS
-        for number in self._bearing_on(place):
+        bearing = self._bearing_on(place)
+        for number in bearing:
             cell = self.steps[number].cell
             if found := [word for word in _ASKS.findall(cell.text) if word not in ordinary]:
                 return f"{cell.title} uses `{found[0]}`, and may depend on something that is missing here"
-        return self._drawn(place)
+        return self._drawn(place, bearing)
 
-    def _drawn(self, place: int) -> str:
-        """Random numbers on which the answer depends and that are others here than at home, or nothing.
+    def _drawn(self, place: int, bearing: Sequence[int]) -> str:
+        """A note if the answer may depend on random numbers that aren't the ones the student had, or nothing.
 
-        Cells that were left out would have seeded the common source, or drawn from it.
+        They aren't if cells that were left out would have seeded the common source, or drawn from it. ``bearing`` are
+        the cells on which the answer depends.
         """
         left_out = set(range(place)) - set(self.to_run())
         if not any(_DRAWS.search(self.steps[number].cell.text) for number in left_out):
             return ""
-        for number in self._bearing_on(place):
+        for number in bearing:
             cell = self.steps[number].cell
             found = _DRAWS.search(cell.text)
             if found and self.steps[number].exercise is None and not _SEEDS.search(cell.text):

@@ -84,11 +84,12 @@ def settle(
 
 def _keep_time(folder: ClassFolder, name: str, student: str, theirs: _Theirs) -> None:
     """If a person has written a time beside what's graded, store it with that attempt, which may not be graded next."""
-    when = due.by_hand(folder, name, student, [each for each, _, _ in theirs.stored])
+    if (when := due.by_hand(folder, name, student, [each for each, _, _ in theirs.stored])) is None:
+        return
     digest = submission.digest(folder.read(student, name).data or b"")
     for place in reversed(range(len(theirs.stored))):
         attempt, content, key = theirs.stored[place]
-        if when is not None and attempt.sha256 == digest:
+        if attempt.sha256 == digest:
             theirs.stored[place] = attempts.set_time(folder, name, student, attempt, when), content, key
             return
 

@@ -108,17 +108,12 @@ def show(
     grid = [left + (right - left) * i / 80 for i in range(81)]
     roof = [(across, y(min(peak, x.value(across) * bandwidth))) for across in grid]
     avoid = [(px - r, py - r, px + r, py + r) for places, r in ((dots, 8), (roof, 9)) for px, py in places]
-    for (label, *_), (across, down) in zip(measured if chosen == first else (), dots, strict=False):
-        drawing.label(across, down, label, within=(left + 3, y.end, right, y.start - 2), avoid=avoid)
+    if chosen == first:
+        for (label, *_), (across, down) in zip(measured, dots, strict=True):
+            drawing.label(across, down, label, within=(left + 3, y.end, right, y.start - 2), avoid=avoid)
     if measured:
-        drawing.text(
-            right,
-            12,
-            f"dots: measured on {first}" + ", not on this card" * (chosen != first),
-            anchor="end",
-            size=11,
-            key="measured",
-        )
+        said = f"dots: measured on {first}" + ", not on this card" * (chosen != first)
+        drawing.text(right, 12, said, anchor="end", size=11, key="measured")
     drawing.handle(
         x(intensity), y(rate), sets="point", within=(left, 0, right, height), label="drag along the roof: m follows"
     )
