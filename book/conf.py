@@ -38,6 +38,7 @@ html_theme_options = {
     "show_toc_level": 1,
     "home_page_in_toc": True,
     "navbar_persistent": [],  # the search is in the sidebar, and on a phone above the article
+    "back_to_top_button": False,  # it would cover pictures and their captions
 }
 # GitHub sets these where a workflow builds the book.
 if repository := os.environ.get("GITHUB_REPOSITORY"):

@@ -7,13 +7,14 @@ import re
 from collections.abc import Sequence
 
 _SIZES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+_WORDS = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _PREFIXES = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
 
 
 def parse(text: str, unit: str = "") -> float:
-    """A number as people write it: ``"15T"`` is 15e12, ``"0.4"`` 0.4, ``"1,024"`` 1,024.
+    """A number as people write it: ``"15T"`` and ``"15 trillion"`` are 15e12, ``"0.4"`` 0.4, ``"1,024"`` 1,024.
 
     If you give a unit, the text may end in it: ``parse("80GB", "B")`` and ``parse("80G", "B")`` are 80e9,
     ``parse("80 GiB", "B")`` is 80 · 2³⁰. A capital B alone means billion, unless the unit is bytes: then ``"24B"`` is
@@ -25,7 +26,7 @@ def parse(text: str, unit: str = "") -> float:
     number, rest = _split(text)
     if unit and rest.endswith(unit):
         rest = rest.removesuffix(unit).rstrip()
-    sizes = _SIZES | _BINARY if unit == "B" else _SIZES
+    sizes = _SIZES | _WORDS | (_BINARY if unit == "B" else {})
     if number is None or rest not in sizes:
         examples = "24G, 80GB or 80GiB" if unit == "B" else f"0.4, 15e12 or 15T{f' {unit}' if unit else ''}"
         raise ValueError(f"{text!r} is not a number; expected one such as {examples}")

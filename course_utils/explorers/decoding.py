@@ -91,7 +91,11 @@ def show(panel: Panel, *, first: Mapping[str, Any]) -> Picture:
         x(label), max(y(label / alone) - 8, y.end + 12), "if more sequences cost nothing", anchor="end",
         look="quiet clear", key="free text",
     )  # fmt: skip
-    drawing.curve(x, y, [(b, b / seconds(b)) for b in BATCHES], "data", width=3, key="rate")
+    # As far as the memory goes; what more of it would give is dashed.
+    room = [b for b in BATCHES if b < most] + [most] * (most >= 1)
+    drawing.curve(x, y, [(b, b / seconds(b)) for b in room], "data", width=3, key="rate")
+    more = [max(most, 1)] + [b for b in BATCHES if b > most]
+    drawing.curve(x, y, [(b, b / seconds(b)) for b in more], "data now", width=2, dashes="2 4", key="rate with more")
     rate = batch / step
     drawing.line([(x(batch), y(rate)), (x(batch), y.start)], "highlight", width=1, key="drop")
     drawing.point(

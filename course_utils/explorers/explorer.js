@@ -65,6 +65,20 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
     note.classList.toggle("course-problem", text.startsWith("âœ—"));
     const said = text || invitation();
     if (line.textContent !== said) line.textContent = said;
+    point();
+  }
+
+  /** What's wrong stands right below its control, over whatever is there: the picture is faded, and nothing moves. */
+  function point() {
+    const control = current.problem && line.textContent === wrong() ? controls.get(current.at) : null;
+    note.classList.toggle("course-at", Boolean(control));
+    line.removeAttribute("style");
+    if (!control) return;
+    const frame = root.getBoundingClientRect();
+    const box = control.input.getBoundingClientRect();
+    const left = Math.max(0, Math.min(box.left - frame.left, root.clientWidth - line.offsetWidth));
+    line.style.left = `${left}px`;
+    line.style.top = `${box.bottom - frame.top + 3}px`;
   }
 
   function wrong() {
@@ -94,6 +108,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
   const width = () => (root.clientWidth && root.clientWidth < WIDE - 100 ? 380 : WIDE);
   let drawn = WIDE;
   const resized = new ResizeObserver(() => {
+    point();
     if (root.clientWidth && width() !== drawn) redraw();
   });
 
@@ -150,7 +165,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
     const ghost = faint(front);
     ghost.setAttribute("class", "course-ghost course-same");
     ghost.setAttribute("aria-hidden", "true");
-    front.before(ghost);
+    svg.prepend(ghost);
   }
 
   /** A copy of the shapes without what belongs to the present alone: texts, handles, and whatever has the look "now". */
@@ -264,7 +279,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
       if (ghost && back === old.querySelector(":scope > .course-back").outerHTML) {
         const front = old.querySelector(":scope > .course-front");
         ghost.classList.toggle("course-same", ghost.innerHTML === faint(front).innerHTML);
-        front.before(ghost);
+        old.prepend(ghost); // below axes and texts
       }
     }
   }

@@ -142,12 +142,14 @@ def _picture(panel: Panel, now: Mapping[str, Any], before: Mapping[str, Any] | N
         drawing.text(x(value), bottom + 15, f"{value / 1e9:g}", anchor="middle", size=11, behind=True)
     drawing.line([(left, bottom), (x.end, bottom)], "ink", width=1, behind=True)
     drawing.text((left + x.end) / 2, bottom + 32, "GB on one card", anchor="middle", behind=True)
-    drawing.before(width - 4, bottom + 32, words="faint: before")
+    if not before:  # pinned settings take the place of the ones just before
+        drawing.before(width - 4, bottom + 32, words="faint: before")
     holds = f"{now['card']}: {readable(memory, 'B')}"
     drawing.text(x(memory), top - 20, holds, anchor="middle", bold=True, behind=True)
 
     if total > memory:
-        drawing.rect(x(memory), top - 8, x(total) - x(memory), 52, "highlight soft", key="too much")
+        look = f"highlight soft{' now' * bool(before)}"
+        drawing.rect(x(memory), top - 8, x(total) - x(memory), 52, look, key="too much")
     size = 12.0 if not panel.narrow else 11.0
     _row(drawing, x, top, 24.0, kinds, old, "in all", size, bold=True)
     for place, (kind, each) in enumerate(kinds.items()):
@@ -202,16 +204,16 @@ def _row(
     drawing.text(x.start - 8, top + height - 5, label, anchor="end", size=size, bold=bold, behind=True)
     for kinds, y, high, which in ((now, top, height, "now"), (old, top + height + 2, 10.0, "pinned")):
         start, total = 0, sum(kinds.values())
-        if which == "now":  # nothing of the setting before shines through a light bar
-            drawing.rect(x(0), y, x(total) - x(0), high, "paper now", key=f"{label} paper")
         for kind, each in kinds.items():
             end = start + each
             place = x(start)
             if which == "now":
                 tip = f"{kind}: {readable(each, 'B')}"
-                drawing.rect(place, y, x(end) - place, high, f"{LOOKS[kind]} edged", key=f"{label} {kind}", tip=tip)
+                look = f"{LOOKS[kind]} edged{' now' * bool(old)}"
+                drawing.rect(place, y, x(end) - place, high, look, key=f"{label} {kind}", tip=tip)
             else:
-                drawing.rect(place, y, x(end) - place, high, "none edged", key=f"{label} {kind} pinned", pattern="3 2")
+                look = "none edged now"
+                drawing.rect(place, y, x(end) - place, high, look, key=f"{label} {kind} pinned", pattern="3 2")
             start = end
         if total > x.high:  # the bar continues: a gap, and an arrowhead
             middle = y + high / 2

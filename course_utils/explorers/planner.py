@@ -218,15 +218,17 @@ def _values(found: Plan, group: str, unit: str = "", *, without: str = "") -> di
 
 
 def _title(found: Plan) -> str:
+    if found.fits is False and found.held is not None and found.limit is not None:
+        more = readable(found.held - found.limit, "B")
+        return f"Doesn't fit: {more} too much on each card, which has {readable(found.limit, 'B')}"
     times = _values(found, "time")
-    fits = "" if found.fits is not False else "Doesn't fit: "
     if "training" in times:
         cost = _values(found, "cost").get("rent")
         rent = f", {counted(cost)} USD" if cost is not None else ""
-        return f"{fits}{duration(times['training'])} of training{rent}"
+        return f"{duration(times['training'])} of training{rent}"
     if "a token" in times:
         rate = _values(found, "throughput")["while generating"]
-        return f"{fits}{readable(times['a token'], 's')} for each token, {counted(rate)} tokens/s in all"
+        return f"{readable(times['a token'], 's')} for each token, {counted(rate)} tokens/s in all"
     return found.title
 
 

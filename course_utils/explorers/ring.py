@@ -133,16 +133,13 @@ def _ring(drawing: Drawing, narrow: bool, ranks: int, done: int) -> None:
         drawing.text(x, y + 4, "abcdefgh"[piece], anchor="middle", bold=True)
     for rank, (held, (x, y)) in enumerate(zip(summed(ranks, done), places, strict=True)):
         left, top = round(x - cell * ranks / 2), round(y - tall / 2)
-        before = ""
         for piece, count in enumerate(held):
             height = tall * count / ranks
             look = "compute now" if count == ranks else "data half now"
-            before += f"M{left + cell * piece:g} {top + tall}v{-height:g}h{cell:g}v{height:g}"
             drawing.rect(
                 left + cell * piece, top + tall - height, cell, height, look,
                 key=f"{rank}{piece}",
             )  # fmt: skip
-        drawing.past(before, key=f"past {rank}")
         lines = "".join(f"M{left + cell * piece:g} {top}v{tall:g}" for piece in range(ranks + 1))
         lines += f"M{left} {top}h{cell * ranks:g}M{left} {top + tall:g}h{cell * ranks:g}"
         drawing.shape("path", d=lines, class_="l-ink l-now", stroke_width=1, data_key=f"frame {rank}")
@@ -150,8 +147,7 @@ def _ring(drawing: Drawing, narrow: bool, ranks: int, done: int) -> None:
         for look in ("ink", "paper"):
             mine = [piece for piece in range(ranks) if (held[piece] == ranks) == (look == "paper")]
             counts = "".join(f"{held[piece]}" for piece in mine)
-            clear = "ink clear" if look == "ink" else look  # a dashed line of the setting before may run behind it
-            drawing.letters([centers[piece] for piece in mine], top + 16, counts, look=clear, key=f"{look} {rank}")
+            drawing.letters([centers[piece] for piece in mine], top + 16, counts, look=look, key=f"{look} {rank}")
         drawing.letters(centers, top - 4, "abcdefgh"[:ranks], look="quiet")
         drawing.text(x, top + tall + 13, f"rank {rank}", anchor="middle", size=11)
         if sent:

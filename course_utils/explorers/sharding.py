@@ -67,10 +67,6 @@ def show(panel: Panel, *, model: str, card: str, cards: int) -> Picture:
         middle, broad = left + slot * (stage + 0.5), 0.44 * slot
         drawing.text(middle, 231, f"ZeRO {stage}" if stage else "no ZeRO", anchor="middle", bold=True, behind=True)
         base = 0.0
-        # Nothing of the setting before shines through a light bar.
-        drawing.rect(
-            middle - broad / 2, y(totals[stage]), broad, y(0) - y(totals[stage]), "paper now", key=f"paper {stage}"
-        )
         for kind, (look, first) in reversed(KINDS.items()):
             top, words = base + kinds[kind], readable(kinds[kind], "B")
             drawing.rect(

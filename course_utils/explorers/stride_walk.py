@@ -157,7 +157,7 @@ def _draw(panel: Panel, shape: tuple[int, ...], slots: list[int], read: int, sum
     drawing.line([(x, top + 42), (x, y)], "highlight now", width=1, key="drop")
     drawing.line(path, "data past", width=2, key="path")
     for k, place in enumerate(path):
-        drawing.circle(*place, 3.5, "data", key=f"step {k}")
+        drawing.circle(*place, 3.5, "data now", key=f"step {k}")
     drawing.circle(x, y, 5.5, "highlight edged now", key="step now")
     if read > 1:
         drawing.text(x, y + 19, _signed(here - slots[read - 2]), anchor="middle", bold=True, key="jump")

@@ -143,11 +143,15 @@ def _box(x: float, y: float, width: float, height: float = _ROW - 2) -> str:
 
 def _legend(drawing: Drawing, narrow: bool) -> None:
     x, y = 28.0 if narrow else 54.0, drawing.height - (24 if narrow else 8)
-    for kind, words in (("F", "F: forward"), ("B", "B: backward"), (IDLE, "waits")):
+    # On a phone a box has room for the microbatch's number only, dark on a forward pass and light on a backward one.
+    passes = ("forward", "backward") if narrow else ("F: forward", "B: backward")
+    for kind, words, look in (("F", passes[0], "ink"), ("B", passes[1], "paper"), (IDLE, "waits", "")):
         drawing.shape(
             "rect", behind=True, x=x, y=y - 10, width=12.0, height=12.0, class_=_LOOKS[kind],
             stroke_dasharray="2 2" if kind == IDLE else None,
         )  # fmt: skip
+        if narrow and look:
+            drawing.text(x + 6, y, "1", anchor="middle", size=11, look=look)
         drawing.text(x + 18, y, words, size=11, behind=True)
         x += 18 + wide(words, 11) + 14
     said = "one tick a pass →" if narrow else "time, one tick for each pass →"

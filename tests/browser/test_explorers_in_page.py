@@ -236,7 +236,7 @@ def test_the_caption_of_the_setting_before_is_there_only_where_that_differs(serv
 
 
 @pytest.mark.parametrize("width", [1_100, 390])
-def test_an_error_is_said_below_the_controls_and_moves_nothing(width: int, served: type[Quiet], page: Page) -> None:
+def test_an_error_stands_below_its_control_and_moves_nothing(width: int, served: type[Quiet], page: Page) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     opened(page, f"{served.address}/walk.html")
     where = """[...document.querySelectorAll(".course-control, .course-title, .course-drawing, .course-finding")].map(
@@ -249,6 +249,11 @@ def test_an_error_is_said_below_the_controls_and_moves_nothing(width: int, serve
     expect(note).to_contain_text("✗ the last element would be in slot", timeout=explorers.WAIT)
     expect(slider).to_have_attribute("aria-invalid", "true")
     assert page.evaluate(where) == before
+    control, said = slider.bounding_box(), note.locator("span").bounding_box()
+    assert control and said
+    assert 0 <= said["y"] - control["y"] - control["height"] < 8
+    assert said["x"] <= control["x"] + control["width"] and said["x"] + said["width"] >= control["x"]
+    assert said["x"] >= 0 and said["x"] + said["width"] <= width
     expect(page.locator(".course-stale")).to_have_count(3)
     assert page.locator(".course-finding").inner_text() == finding, "title, drawing and finding belong together"
     page.keyboard.press("Home")

@@ -122,7 +122,7 @@ def test_of_an_earlier_walk_only_the_path_stays() -> None:
     drawn = BeautifulSoup(stride_walk.explore().frame()["svg"], "html.parser")
     shapes = [shape for shape in drawn.select(".course-front :not(text)") if shape.name != "title"]
     stay = {str(s["data-key"]).split()[0] for s in shapes if not {"f-now", "l-now"} & set(s.get("class") or [])}
-    assert stay == {"path", "step"}
+    assert stay == {"path"}
     script = (Path(stride_walk.__file__).parent / "explorer.js").read_text(encoding="utf-8")
     assert 'querySelectorAll("text, title, .f-now, .l-now, .course-handle")) shape.remove()' in script
 
