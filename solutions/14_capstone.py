@@ -586,12 +586,10 @@ stream.
 flowchart LR
   accTitle: The Transformer of the capstone
   accDescr: Token ids become vectors, to which the vectors of their positions are added. In each of L layers, attention is applied to the normalized stream and its result is added to the stream, and then the same is done with the feed-forward block. A last norm and products with the table of tokens give the logits.
-  I["ids<br/>[b, t]"] --> E["token + positional<br/>embedding<br/>[b, t, d]"]
+  E["ids [b, t] →<br/>token + positional<br/>embedding [b, t, d]"]
   E --> P("+")
   P --> Q("+")
-  Q --> N["LayerNorm"]
-  N --> H["token embedding,<br/>transposed<br/>[d, V]"]
-  H --> S["logits<br/>[b, t, V]"]
+  Q --> S["LayerNorm → token<br/>embedding, transposed<br/>→ logits [b, t, V]"]
   E -.-> A["LayerNorm → attention<br/>(qkv, heads, out)"]
   A -.-> P
   P -.-> F["LayerNorm → up<br/>→ GELU → down"]
