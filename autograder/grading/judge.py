@@ -11,6 +11,7 @@ import itertools
 import re
 import time
 import unicodedata
+from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -60,6 +61,7 @@ class _Work:
     rubrics: dict[str, Rubric] = field(default_factory=dict)
     marks: dict[str, Mark] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
     at: int | None = None
     counted: int = 0
     company: str = ""
@@ -85,8 +87,8 @@ def grade(problems: ProblemSet, cells: Sequence[Cell], box: Sandbox) -> tuple[li
     """
     begin, seconds = time.monotonic(), box.limits.seconds_in_all
     work = _Work(Program(problems, cells), waiting=list(problems.exercises))
-    work.notes += _suspicious(work.program)
     _work_off(work, box, begin + seconds / 2)  # even if it takes that long, results so far are kept
+    work.notes = _suspicious(work.program) + work.notes  # now that the names in all cells are known
     work.hidden = True
     work.waiting = [
         each for each in problems.exercises if work.marks[each.name].points and problems.hidden.get(each.name)
@@ -95,6 +97,8 @@ def grade(problems: ProblemSet, cells: Sequence[Cell], box: Sandbox) -> tuple[li
         if step.exercise in work.waiting:  # it ended a process, though once it had run to its test: it may try again
             work.program.dropped.pop(number, None)
     _work_off(work, box, begin + seconds)
+    if any(mark.points < mark.worth for mark in work.marks.values()):  # otherwise nothing needed these cells
+        work.notes += work.left_out
     # A note from both passes is kept once.
     return [_cleaned(work.marks[exercise.name]) for exercise in problems.exercises], list(dict.fromkeys(work.notes))
 
@@ -136,7 +140,7 @@ def _drop(work: _Work, number: int, why: str, in_full: str) -> None:
     step = work.program.steps[number]
     work.program.dropped[number] = why
     if step.exercise is None or step.exercise not in work.waiting:
-        work.notes.append(f"{step.cell.title} was left out: {in_full}")
+        work.left_out.append(f"{step.cell.title} was left out: {in_full}")
         return
     for each, other in enumerate(work.program.steps):
         if other.exercise is step.exercise:
@@ -376,7 +380,7 @@ _ODD = re.compile(
     r"/proc\b|\bcourse_utils\b[ .]+(?:import )?testing|sys\.(?:modules|meta_path|path_hooks|settrace|setprofile)|"
     r"\bto_thread\b|\bThreadPool\w*|\brun_in_executor\b|Torch(?:Dispatch|Function)Mode|\btorch\._C\b|sys\.monitoring|"
     r"\b_disable_current_modes\b|\b_engine_run_backward\b|\b_no_grad_\w+|\bautograder\b|"
-    r"\btorch\.(?:ops|jit|_(?!foreach_|int_mm|C\b)\w+)|\bvars\([ \t]{0,9}(?:torch|nn|F|optim)\b|"
+    r"\btorch\.(?:ops|jit|_(?!_|foreach_|int_mm|C\b)\w+)|\bvars\([ \t]{0,9}(?:torch|nn|F|optim)\b|"
     r"\b(?:torch|nn|F|optim)(?:\.\w{1,60}){0,3}\.__dict__|"
     r"(?<![.\w])exec(?=[ \t]{0,9}\()|[=(,\[:][ \t]{0,9}exec\b|\b(?:return|or|and|else|yield|in)[ \t]{1,9}exec\b|"
     r"(?<![.\w])compile\(|\b(?:pkgutil|pydoc|resolve_name|attrgetter|make_fx|symbolic_trace|run_module)\b|"
@@ -386,7 +390,7 @@ _ODD = re.compile(
     r"\b(?:fromhex|unhexlify|b64decode|b85decode)\b|"
     r"\bgc\.(?!collect|enable|disable|isenabled|get_stats|get_count)\w+|"
     r"\bos\.(?:write|read|open|kill\w*|fork\w*|_exit|dup2?|closerange|pipe2?|exec\w+|symlink)\b|"
-    r"\bbuiltins\b|__import__|\bimportlib\.(?!reload\b)\w+|\bfrom[ \t]+importlib\b"
+    r"\bbuiltins\b|__import__|\bimportlib\.(?!reload\b|metadata\b)\w+|\bfrom[ \t]+importlib\b(?!\.metadata\b)"
 )
 # Modules that let code run while a probe does, or where a probe doesn't look: what it watches in torch, it watches in
 # one thread. Elsewhere these words are names of tensors, too.
@@ -481,12 +485,18 @@ def _suspicious(program: Program) -> list[str]:
     lecture = "\n".join(cell.text for cell in program.problems.cells)
     known = _library(lecture)
     imports = {line.strip() for line in lecture.splitlines() if line.startswith(("import ", "from "))}
+    lines = {line.strip() for line in lecture.splitlines()}
     every = "|".join(exercise.name for exercise in program.problems.exercises)
-    helps = {number: each for each in program.problems.exercises for number in program.helpers(each)}
+    helps: dict[int, list[Exercise]] = defaultdict(list)
+    for each in program.problems.exercises:
+        for number in program.helpers(each):
+            helps[number].append(each)
     notes, others = list[str](), list[str]()
+    texts = [_plain(step.cell.text, imports) for step in program.steps if step.kind is Kind.THEIRS]
+    modules = known.union(*map(_library, texts))
     for number, step in enumerate(program.steps):
         if step.kind is Kind.THEIRS:
-            exercise = step.exercise or helps.get(number)
+            behind = [step.exercise] if step.exercise else helps[number]
             text = _plain(step.cell.text, imports)
             imported = " ".join(_ODD_MODULES.findall(text))
             odd = {*_ODD.findall(text), *_ODD_NAMES.intersection(re.findall(r"\w+", imported))}
@@ -494,7 +504,7 @@ def _suspicious(program: Program) -> list[str]:
             found = [*sorted(odd), *sorted(set(re.findall(_READY_MADE.format(names), text)))]
             if step.exercise is None:
                 found = [each for each in found if each not in lecture]
-            if exercise is not None:
+            for exercise in behind:
                 names = exercise.name
                 torchs = set(re.findall(_TORCHS.format(names), text))
                 if not torchs and names != names.lower():
@@ -502,11 +512,14 @@ def _suspicious(program: Program) -> list[str]:
                 if not torchs and "optim.Optimizer" in exercise.solution and not _OPTIMIZER.search(exercise.solution):
                     torchs = set(_OPTIMIZER.findall(text))
                 found += sorted(torchs)
-            if step.exercise is not None:
-                found += sorted(_bare_modules(text, known))
-                theirs, ours = (_functions(each, known, step.exercise) for each in (text, step.exercise.solution))
+                if step.exercise is None:
+                    text = "\n".join(line for line in text.splitlines() if line.strip() not in lines)
+                found += sorted(_bare_modules(text, modules))
+                theirs, ours = (_functions(each, known, exercise) for each in (text, exercise.solution))
                 found += sorted(theirs - ours)
             found += sorted(_library(text) - known)
+            if not behind:  # a cell with which no answer has to do may ask the planner
+                found = [each for each in found if not re.match(r"(?:course_utils\.)?napkin\b(?! as)", each)]
             who = step.exercise.name if step.exercise else step.cell.title
             found = list(dict.fromkeys(_DOT.sub(".", each.strip(" =(,[:")) for each in found))
             if found:

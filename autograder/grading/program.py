@@ -39,7 +39,12 @@ _ALWAYS = frozenset(vars(builtins)) | {"__name__", "display", "get_ipython", "ex
 # Draws from PyTorch's, NumPy's or Python's common source of random numbers, which every cell that draws moves on.
 _DRAWS = re.compile(
     r"\b(?:np|numpy)\.random\.(?!default_rng|Generator|RandomState|SeedSequence)\w+|(?<![.\w])random\.[a-z]\w*(?=\()|"
-    r"\btorch\.(?:rand\w*|normal|bernoulli|multinomial)\((?![^\n]{0,200}\bgenerator\b)"
+    r"\bfrom[ \t]+(?:numpy[ \t]+import[ \t]+random|(?:numpy\.)?random[ \t]+import)\b|"
+    r"\btorch\.(?:rand\w*|normal|bernoulli|multinomial)\((?![^\n]{0,200}\bgenerator\b)|"
+    r"\.(?:uniform|normal|random|bernoulli|exponential|geometric|cauchy|log_normal)_(?=\()(?![^\n]{0,200}\bgenerator\b)|"
+    # Layers draw their weights, and dropout what it drops.
+    r"\bnn\.(?:Linear|Bilinear|Embedding\w*|Conv\w+|LSTM\w*|GRU\w*|RNN\w*|Transformer\w*|MultiheadAttention)(?=\()|"
+    r"\binit\.(?:\w+_)?(?:uniform|normal|orthogonal|sparse)_(?=\()|\b(?:alpha_|feature_)?dropout\d?d?(?=\()"
 )
 _SEEDS = re.compile(r"\b(?:manual_)?seed\(")
 # Names under which a kernel keeps what cells displayed.
@@ -63,12 +68,16 @@ _MODULES_FILE = re.compile(r"\b(\w+)(?:\.py\b|/)")
 # Ways to ask the machine for something that may be missing without an error: files, environment variables, users,
 # programs. Those that are also words of a comment count only in a call.
 _ASKS = re.compile(
-    r"(?m:^[ \t]{0,40}(?:\w{1,40}[ \t]?=[ \t]?)?!)|%%(?:bash|sh)\b|"
+    r"(?m:^[ \t]{0,40}(?:\w{1,40}[ \t]?=[ \t]?)?(?:!|%(?:sx|system)\b))|%%(?:bash|sh|sx|system)\b|"
     r"\b(?:getenv|environ|open|glob|iglob|rglob|exists|is_file|isfile|is_dir|isdir|listdir|scandir|iterdir|getuser|"
     r"expanduser|subprocess|getoutput|[pP]open|is_available|device_count|cpu_count|get_num_threads|accelerator|"
     r"is_built|get_device_\w+)\b|\bdevice\.type(?=[ \t]?[!=]=)|(?<![.\w])device\b(?=\)?[ \t]?[!=]=)|"
     r"\b(?:cwd|getcwd|access|system|walk|which|load|loadtxt|genfromtxt|fromfile|memmap|"
-    r"read(?:_\w{1,20}|lines?|all|into)?)(?=\()|\bsys\.platform\b"
+    r"gethostname|urlopen|urlretrieve|getlines?|connect|read(?:_\w{1,20}|lines?|all|into)?)(?=\()|"
+    r"\bsys\.(?:platform|version\w*|getwindowsversion)\b|\bos\.(?:name|uname)\b|(?<![.\w])platform\.\w+(?=\()|"
+    r"\btorch\.version\.\w+|\btorch\.__version__|"
+    # Not the machine; but it gives up after eight kinds of input, and hidden inputs are of more kinds than visible.
+    r"\bfullgraph\b"
 )
 # Those of them that the student's own code may use for other purposes than the lecture does.
 _ABOUT_PROCESSORS = frozenset(

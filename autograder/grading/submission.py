@@ -261,7 +261,9 @@ def _cells(path: Path, content: bytes) -> tuple[list[tuple[Cell, str]], list[Fin
     found, findings, broken = [], [], 0
     for cell in cells:
         metadata = cell.get("metadata") if isinstance(cell, dict) else None
-        nbgrader = metadata.get("nbgrader", {}) if isinstance(metadata, dict) else None
+        # Some tools leave out what is empty, or write null.
+        metadata = {} if metadata is None and isinstance(cell, dict) else metadata
+        nbgrader = metadata.get("nbgrader") or {} if isinstance(metadata, dict) else None
         name = nbgrader.get("grade_id", "") if isinstance(nbgrader, dict) else None
         source = cell.get("source") if isinstance(cell, dict) else None
         if isinstance(source, list) and all(isinstance(line, str) for line in source):

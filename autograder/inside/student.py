@@ -48,7 +48,7 @@ class Notebook:
 
     def _call(self, call: messages.Call) -> messages.Answer:
         from course_utils.testing import witness
-        from course_utils.testing.checking import SEED, seed_all, settings_left_alone
+        from course_utils.testing.checking import SEED, generators_left_alone, seed_all, settings_left_alone
         from course_utils.testing.probes import from_source
 
         if call.probe:
@@ -57,8 +57,9 @@ class Notebook:
             target = self._names[call.name]
         else:
             return messages.Missing(call.name)
-        seed_all(SEED)
-        with settings_left_alone():  # as in a notebook: what one answer sets is not the next one's trouble
+        # As in a notebook: what one answer sets is not the next one's trouble, nor is what it drew.
+        with settings_left_alone(), generators_left_alone():
+            seed_all(SEED)
             before = _company()
             return messages.Seen(witness(target, call.args, call.kwargs), max(before, _company()))
 

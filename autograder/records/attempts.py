@@ -81,7 +81,7 @@ def read(folder: ClassFolder, lecture_name: str, student: str) -> list[Attempt]:
             with contextlib.suppress(FileNotFoundError):
                 stamp = (place / str(number) / TIMESTAMP).read_bytes()[:200].decode()
                 if (when := moment(stamp)) is None:
-                    raise ValueError(f"{TIMESTAMP} beside it has no time; write 2026-11-30 18:00:00 UTC")
+                    raise ValueError(f"{TIMESTAMP} beside it has no time with a zone; write 2026-11-30 18:00:00 UTC")
                 attempt = replace(attempt, when=when.isoformat())
         except (OSError, ValueError, TypeError, RecursionError) as error:
             raise AttemptError(

@@ -254,7 +254,14 @@ def _which(one: Delivery, whose: Sequence[str], directory: roster.Directory, pla
             return f"remove {one.number} from the columns lms_user_id and also of everybody else"
         return f"write {one.number} into the column lms_user_id of the right one"
     if one.kind is Kind.MOODLE:
-        return f"copy the notebook to {' or '.join(str(place(student)) for student in whose)}"
+        called = one_line(one.called)
+        names = {directory.name(student) for student in whose}
+        if len(names) > 1:
+            return f"write {called}, exactly so, into the column also of the right one"
+        return (
+            "their names are equal, and Moodle's zip says nothing else: in Moodle, open the submission to see whose it "
+            f"is, and copy the notebook to {' or '.join(str(place(student)) for student in whose)}"
+        )
     return f"remove {one_line(one.called)} from the columns login, email and also of everybody else"
 
 
@@ -293,7 +300,7 @@ def _by_content(one: Delivery, lecture_name: str, lecture_of: Mapping[str, str])
     found = [(each, inside(each[1])) for each in one.chosen.files]
     own = [each for each, lectures in found if lecture_name in lectures]
     if own:
-        return replace(one, chosen=sources.Chosen(True, (own[0],)))
+        return replace(one, chosen=sources.Chosen(True, (own[0],), besides=one.chosen.besides))
     if one.chosen.notebook and found[0][1]:
         return replace(one, chosen=replace(one.chosen, notebook=False, others=(found[0][1][0],)))
     return one
@@ -349,6 +356,7 @@ class _Student:
                 one.late,
                 one.secret,
             )
+            self._passed_over(one, content, name)
             if not self._dry_run:
                 attempts.add(self._folder, self._lecture_name, self._student, attempt, content)
             self._contents[number] = content
@@ -356,6 +364,22 @@ class _Student:
             self._summary.new.append((self._student, attempt))
         if self._attempts:
             self._install()
+
+    def _passed_over(self, one: Delivery, content: bytes, name: str) -> None:
+        """Say which other notebooks of the lecture a student handed in together with the one that's collected."""
+        if one.kind is not Kind.MOODLE or not one.chosen.notebook:
+            return
+        others = []
+        for called, file in one.chosen.besides:
+            with contextlib.suppress(sources.Unusable):
+                if file.read() != content:
+                    others.append(one_line(called))
+        if others:
+            place = self._folder.submission(self._student, self._lecture_name)
+            self._summary.remarks.append(
+                f"{self._student} handed in {name} and {listed(others)} together: {name} is collected; if another one "
+                f"counts, copy it from {self._source} to {place}"
+            )
 
     def _refused(self, one: Delivery) -> tuple[bool, bytes, str]:
         """What `_content` returns for other lectures' notebooks, after reporting them."""
@@ -402,6 +426,11 @@ class _Student:
         there = self._folder.read(self._student, self._lecture_name)
         if self._rules.best and not self._contents and there.data is not None:
             return  # `course grade` chose what's there
+        if there.data is not None:
+            kept = self._keep_time(submission.digest(there.data), last)
+            if kept is None:
+                return
+            last = kept
         known = {attempt.sha256 for attempt in self._attempts}
         if not there.nothing and (there.data is None or submission.digest(there.data) not in known):
             self._summary.remarks.append(
@@ -413,3 +442,24 @@ class _Student:
             if content is None:
                 content = attempts.content_of(self._folder, self._lecture_name, self._student, last)
             attempts.install(self._folder, self._lecture_name, self._student, last, content)
+
+    def _keep_time(self, digest: str, last: Attempt) -> Attempt | None:
+        """The last attempt, after a time that a person wrote beside what's graded has been stored with its attempt.
+
+        None, after a remark, if that time can't be read and would be replaced.
+        """
+        shown = next((each for each in reversed(self._attempts) if each.sha256 == digest), None)
+        if shown is None:
+            return last
+        if unclear := due.unclear(self._folder, self._lecture_name, self._student):
+            self._summary.remarks.append(f"{self._student}: {unclear}")
+            return None if shown is last else last
+        when = due.by_hand(self._folder, self._lecture_name, self._student, self._attempts)
+        if when is None:
+            return last
+        if self._dry_run:
+            timed = replace(shown, when=when.isoformat())
+        else:
+            timed = attempts.set_time(self._folder, self._lecture_name, self._student, shown, when)
+        self._attempts = [timed if each is shown else each for each in self._attempts]
+        return timed if shown is last else last

@@ -97,6 +97,12 @@ def write(folder: ClassFolder, decision: Decision) -> None:
         file.write(json.dumps(asdict(decision), indent=1).encode() + b"\n")
 
 
+def students(folder: ClassFolder, lecture_name: str) -> list[str]:
+    """The students about whom somebody has decided something in a lecture."""
+    place = folder.decisions / lecture_name
+    return sorted(path.name for path in place.iterdir() if path.is_dir()) if place.is_dir() else []
+
+
 def read(folder: ClassFolder, lecture_name: str, student: str) -> tuple[list[Decision], list[str]]:
     """All decisions about a student's work, earliest first, and messages about records that can't be read."""
     found: list[Decision] = []

@@ -26,6 +26,7 @@ from .roster import Student
 from .sources import moment
 
 _DAY = timedelta(days=1)
+UNCLEAR = "timestamp.txt has no time with a time zone, so no points are taken off"
 BY_CANVAS = "handed in late, according to Canvas, whose zip doesn't say when, so no points are taken off"
 ON_TIME_BY = "; on time if it came in by "
 
@@ -147,6 +148,8 @@ def apply(folder: ClassFolder, rules: Rules, result: Result, student: Student) -
     if this and when in {each.time for each in stored if each.sha256 != this.sha256}:
         when = this.time
     if when is None:
+        if unclear(folder, result.lecture_name, result.student):
+            return replace(result, late=UNCLEAR)
         if not (this and this.late):
             return result
         last = rules.extended(student, result.until)  # about which Canvas may know nothing
@@ -204,7 +207,10 @@ def unclear(folder: ClassFolder, lecture_name: str, student: str) -> str:
     path = folder.assignment(student, lecture_name) / exchange.TIMESTAMP
     if (stamp := _stamp(path)) is None or moment(stamp) is not None:
         return ""
-    return f"{one_line(str(path))} has no time that can be read, so nothing is late; write 2026-11-30 18:00:00 UTC"
+    return (
+        f"{one_line(str(path))} has no time with a time zone, so nothing is late; write 2026-11-30 18:00:00 UTC, or "
+        "+01:00 in place of UTC"
+    )
 
 
 def _unread(folder: ClassFolder, result: Result, last: attempts.Attempt) -> str:

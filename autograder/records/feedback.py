@@ -25,7 +25,7 @@ from autograder.grading.text import clean, one_line
 from autograder.grading.text import notes as limited
 
 from . import exchange, pages
-from .due import BY_CANVAS, ON_TIME_BY
+from .due import BY_CANVAS, ON_TIME_BY, UNCLEAR
 from .folder import ClassFolder, concerns_one, listed
 from .roster import Student, called
 
@@ -120,7 +120,7 @@ def page(
     late, _, last = result.late.partition(ON_TIME_BY)
     if late == BY_CANVAS:
         late = LATE_BUT.format(last) if last else LATE
-    notes += [f"{_capitalized(late)}."] if late else []
+    notes += [f"{_capitalized(late)}."] if late and late != UNCLEAR else []
     # Only what is wrong with the file: remedies, paths and the grader's notes are for the instructor.
     findings = [one_line(f"Your notebook: {finding.problem}.") for finding in (handed_in.findings if handed_in else ())]
     notes += limited(findings)

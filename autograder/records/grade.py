@@ -13,7 +13,7 @@ from pathlib import Path
 from autograder.grading import engine, sandbox, source, worker
 from autograder.grading.marks import Result, State
 from autograder.grading.submission import HandedIn, digest
-from autograder.grading.text import MESSAGE_LIMIT, clean, counted
+from autograder.grading.text import MESSAGE_LIMIT, clean, counted, one_line
 from autograder.grading.worker import Done, EngineError, Failed, Graded, Task, unreadable
 from autograder.inside.limits import Limits
 from autograder.locks import locked
@@ -148,6 +148,10 @@ def _ready(folder: ClassFolder, lecture_name: str) -> tuple[source.Lecture, due.
     return lecture, due.read(folder, lecture_name)  # finds invalid rules before hours of grading
 
 
+def _without_digits(name: str) -> str:
+    return "".join(letter for letter in name if not letter.isdecimal())
+
+
 class _Run:
     """One run over a class. Each submission is read only when its turn comes, once, and its key is computed once."""
 
@@ -174,11 +178,18 @@ class _Run:
             strangers = [name for name, student in students.items() if not student.listed]
             directory = rosters.Directory(student for student in students.values() if student.listed)
             for name in strangers:
-                near = directory.near(name, 0.8)
+                # Ids that differ in digits only are different students, as a rule.
+                near = [each for each in directory.near(name, 0.8) if _without_digits(each) != _without_digits(name)]
                 meant = f"; if it's {near[0]}'s, move it there" if near else ""
                 self.plan.remarks.append(
                     f"{name} is not on the roster, but has work in {lecture.name}, so it counts{meant}"
                 )
+        self.plan.remarks += [
+            f"{folder.decisions / lecture.name} has decisions about {one_line(name)}, who has no work and isn't on the "
+            "roster; if this student's folders have been renamed, give them this name again"
+            for name in decisions.students(folder, lecture.name)
+            if name not in students
+        ]
 
     def look(self, student: str) -> tuple[HandedIn, str] | None:
         """A student's submission and its key if it must be graded, otherwise None. Adds the student to the plan."""

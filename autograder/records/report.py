@@ -21,7 +21,7 @@ from autograder.grading.text import folded, one_line
 from course_utils.plots import CONTEXT, DATA, HIGHLIGHT, INK, MEASURED, styled, to_html
 
 from . import pages, results
-from .due import BY_CANVAS
+from .due import BY_CANVAS, UNCLEAR
 from .folder import ClassFolder
 from .roster import Student, called
 
@@ -121,15 +121,15 @@ def _row(
     result: Result, exercises: Sequence[str], links: Mapping[str, str], took: Mapping[str, float], name: str
 ) -> dict[str, object]:
     marks = {mark.exercise: _sign(mark) for mark in result.marks}
-    by_canvas = result.late if result.late.startswith(BY_CANVAS) else ""
-    notes = [*result.notes, *filter(None, [result.unread, by_canvas])]
+    unknown = result.late if result.late.startswith((BY_CANVAS, UNCLEAR)) else ""  # when it came in
+    notes = [*result.notes, *filter(None, [result.unread, unknown])]
     return {
         "student": name,
         "state": str(result.state)
         + (f", until {result.until}" if result.until else "")
         + (f", {result.attempt}" if result.attempt else "")
         + (", with a comment" if result.comment or any(mark.comment for mark in result.marks) else "")
-        + (f", {by_canvas.partition(', whose')[0] or result.late}" if result.late else ""),
+        + (f", {re.split(', whose|, so', unknown)[0] or result.late}" if result.late else ""),
         "points": "" if result.points is None else f"{result.points:g}",
         "notes": notes,
         "eye": result.state in WANTS_EYE or bool(notes),

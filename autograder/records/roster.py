@@ -5,6 +5,9 @@ other columns are optional. The gradebook and exports use ``first_name`` and ``l
 ``lms_user_id`` (Canvas' ID). Only exports use ``name`` (if the other two are missing), ``id_number`` (Moodle's),
 ``login`` and ``section``. `course collect` finds students by all of these, and by ``also``: other names, logins and
 Canvas IDs, separated by semicolons. ``extra_days`` extend all of a student's due dates.
+
+Canvas' gradebook and Moodle's list of participants are read as they were downloaded. In a file without a column ``id``,
+it's the login, the ID number or the email address: the first of these that everybody has.
 """
 
 from __future__ import annotations
@@ -51,13 +54,17 @@ class Student:
 
 _COLUMNS = {"id", "student_id", "student", "name", "first_name", "last_name", "email", "id_number", "lms_user_id"}
 _COLUMNS |= {"login", "section", "also", "extra_days"}
+# What other systems call these columns. The names in `_CANVAS` mean that only beside the last one.
+_CANVAS = {"student": "name", "id": "lms_user_id", "sis_user_id": "id_number", "sis_login_id": "login"}
+_MOODLE = {"username": "login", "email_address": "email", "surname": "last_name", "full_name": "name"}
+_NOBODY = ("Points Possible", "Student, Test")  # in Canvas' gradebook
 
 
 def read(path: Path) -> list[Student]:
     """The students in a file.
 
-    Raises :class:`RosterError` if the column ``id`` is missing or unusable, another column's name is misspelled, or a
-    student has two different lines.
+    Raises :class:`RosterError` if nothing can serve as ``id``, another column's name is misspelled, or a student has
+    two different lines.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -66,34 +73,44 @@ def read(path: Path) -> list[Student]:
             # Where a comma is the decimal sign, Excel separates columns by semicolons.
             reader = csv.DictReader(file, delimiter=";" if first.count(";") > first.count(",") else ",")
             rows = list(reader)
-            columns = [_column(name) for name in reader.fieldnames or ()]
+            named = {name: _column(name) for name in reader.fieldnames or ()}
     except OSError as error:
         raise RosterError(f"{path} cannot be read ({error.strerror})\n  → name a CSV file with a column id") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise RosterError(f"{path} is not a CSV file in UTF-8 ({error})\n  → save it as one") from error
-    column = next((name for name in ("id", "student_id", "student") if name in columns), None)
-    if column is None:
-        there = f": it has {some([name[:40] for name in columns])}" if columns else ""
-        advice = "its first line must name the columns, one of them id"
+    theirs = {*named.values()}
+    canvas = {"student", "sis_login_id"} <= theirs
+    ours = _CANVAS if canvas else {name: our for name, our in _MOODLE.items() if our not in theirs}
+    columns = {name: ours.get(column, column) for name, column in named.items()}
+    lines = [{columns[key]: (value or "").strip() for key, value in row.items() if key in columns} for row in rows]
+    if canvas:
+        lines = [_turned(each) for each in lines if each["name"] not in _NOBODY]
+    column = next((name for name in ("id", "student_id", "student") if name in columns.values()), "")
+    for other in ("login", "id_number", "email"):
+        column = column or other * bool(lines and all(each.get(other) for each in lines))
+    if not column:
+        there = f": it has {some([name[:40] for name in named.values()])}" if named else ""
+        advice = "its first line must name the columns, one of them id; or else every student needs a login"
         raise RosterError(f"{path} has no column `id`{there}\n  → {advice}")
-    for name in columns:
-        if name not in _COLUMNS and (meant := difflib.get_close_matches(name, _COLUMNS - {*columns}, 1, 0.85)):
+    for name in columns.values():
+        missing = _COLUMNS - {*columns.values()}
+        if name not in _COLUMNS and (meant := difflib.get_close_matches(name, missing, 1, 0.85)):
             raise RosterError(f"{path} has a column {name!a:.40}\n  → call it {meant[0]}, or something else")
     found: dict[str, Student] = {}
     seen: dict[str, dict[str, str]] = {}
     for number, row in enumerate(rows, 1):
-        values = {_column(key): (value or "").strip() for key, value in row.items() if isinstance(key, str)}
         if any(row.get(None) or ()):
             raise RosterError(
                 f"{path}: student {number} has more values than there are columns\n  → put quotation marks around a "
                 "value that contains a separator"
             )
+    for number, values in enumerate(lines, 1):
         if not (student := values.get(column, "")):
             if any(map(values.get, ("name", "first_name", "last_name", "email", "login"))):
                 raise RosterError(f"{path}: student {number} has no {column}\n  → add it, or remove that line")
             continue
-        ours = {key: value for key, value in values.items() if key in _COLUMNS}
-        if seen.setdefault(student, ours) != ours:
+        known = {key: value for key, value in values.items() if key in _COLUMNS}
+        if seen.setdefault(student, known) != known:
             raise RosterError(f"{path} has two different lines for {one_line(student)}\n  → keep one")
         if _odd(student):
             raise RosterError(
@@ -117,6 +134,12 @@ def read(path: Path) -> list[Student]:
             extra_days=int(extra or 0),
         )
     return list(found.values())
+
+
+def _turned(line: dict[str, str]) -> dict[str, str]:
+    """A line of Canvas' gradebook, which has "Lovelace, Ada", with both names."""
+    last, comma, first = line["name"].partition(",")
+    return line | {"name": "", "first_name": first.strip(), "last_name": last.strip()} if comma else line
 
 
 def _column(name: str) -> str:
@@ -178,15 +201,20 @@ class Directory:
 
     def __init__(self, students: Iterable[Student]) -> None:
         self._ids: set[str] = set()
+        self._called: dict[str, str] = {}
         self._logins: dict[str, set[str]] = defaultdict(set)
         self._names: dict[str, set[str]] = defaultdict(set)  # ignoring case, and all but letters and digits
         self._shortened: dict[str, set[str]] = defaultdict(set)  # as other systems shorten them
+        self._also: dict[str, set[str]] = defaultdict(set)
         self._canvas: dict[str, set[str]] = defaultdict(set)
         self._numbers: dict[str, str] = {}
         for one in students:
             self._ids.add(one.student)
+            self._called[one.student] = _letters(one.name)
             for login in filter(None, (one.student, one.login, one.email, *one.also)):
                 self._logins[login.casefold()].add(one.student)
+            for name in one.also:
+                self._also[name].add(one.student)
             for name in _names(one):
                 self._names[_letters(name)].add(one.student)
                 for short in (_without_accents(name), _ascii(name)):
@@ -195,6 +223,10 @@ class Directory:
                 self._canvas[number].add(one.student)
             if one.canvas_id:
                 self._numbers[one.student] = one.canvas_id
+
+    def name(self, student: str) -> str:
+        """A student's name on the roster, ignoring case and all but letters and digits."""
+        return self._called.get(student, "")
 
     @property
     def logins(self) -> list[str]:
@@ -206,9 +238,14 @@ class Directory:
         return {login} if login in self._ids else set(self._logins.get(login.casefold(), ()))
 
     def by_name(self, name: str) -> set[str]:
-        """The students with this name, in either order of its parts, or else those whose name was shortened to it."""
+        """The students with this name, in either order of its parts, or else those whose name was shortened to it.
+
+        If one student has exactly this name in ``also``, it's that one: a person has written it there to say so.
+        """
         if not (key := _letters(name)):
             return set()
+        if len(said := self._also.get(name, set())) == 1:
+            return set(said)
         short = _letters(_without_accents(name))
         return set(self._names.get(key) or self._shortened.get(key, set()) | self._shortened.get(short, set()))
 

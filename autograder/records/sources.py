@@ -70,11 +70,13 @@ class Chosen:
     """The notebook that counts, or all files if there's none; each with the name that the student gave it.
 
     ``others``: the lectures after which all notebooks in there are named, if it's others than the one to collect.
+    ``besides``: more notebooks with the lecture's name.
     """
 
     notebook: bool
     files: tuple[tuple[str, File], ...]
     others: tuple[str, ...] = ()
+    besides: tuple[tuple[str, File], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -237,7 +239,8 @@ def _chosen(files: Sequence[tuple[str, File]], lecture_name: str, lectures: Sequ
         own = [one for one in alike if one[0] == f"{lecture_name}{NOTEBOOK}"]
         last = max(_copies(name, lecture_name) for name, _ in alike)
         best = own or [one for one in alike if _copies(one[0], lecture_name) == last]
-        return Chosen(True, (min(best, key=lambda one: (len(one[1].parts), one[1].parts)),))
+        chosen = min(best, key=lambda one: (len(one[1].parts), one[1].parts))
+        return Chosen(True, (chosen,), besides=tuple(one for one in alike if one is not chosen))
     notebooks = [(name, file) for name, file in files if name.lower().endswith(NOTEBOOK)]
     others = [next((other for other in lectures if _alike(name, other)), "") for name, _ in notebooks]
     if others == [""]:
@@ -274,15 +277,18 @@ def _plain(name: str) -> str:
 
 
 def moment(text: str) -> datetime | None:
-    """The time in a text such as ``2026-11-22 12:00:00.000000 UTC``; UTC if it has no zone. None if it's invalid."""
-    if not (found := _TIME.fullmatch(text.strip())):
+    """The time in a text such as ``2026-11-22 12:00:00.000000 UTC``; None if it's invalid, or has no time zone.
+
+    (Whoever writes a time by hand and leaves out the zone hardly means UTC, as nbgrader assumes.)
+    """
+    if not (found := _TIME.fullmatch(text.strip())) or not found[2]:
         return None
     zone: timezone | ZoneInfo = UTC
     try:
         if found[2][:1] in ("+", "-"):
             hours, minutes = int(found[2][1:3]), int(found[2][-2:])
             zone = timezone(timedelta(hours=hours, minutes=minutes) * (-1 if found[2][0] == "-" else 1))
-        elif found[2] not in ("", "Z", "UTC"):
+        elif found[2] not in ("Z", "UTC"):
             zone = ZoneInfo(found[2])  # it rejects paths outside its own folder
         return datetime.fromisoformat(found[1]).replace(tzinfo=zone).astimezone(UTC)
     except (ValueError, OverflowError, OSError, LookupError):

@@ -199,3 +199,32 @@ def test_the_class_is_the_roster_and_all_who_handed_in_or_were_graded(lecture: s
     other.write_bytes(b"student\n\xff\xfe\n")
     with pytest.raises(roster.RosterError, match="UTF-8"):
         roster.of(ClassFolder(tmp_path), lecture.name, other)
+
+
+def test_lists_from_canvas_and_moodle_are_rosters_as_they_were_downloaded(tmp_path: Path) -> None:
+    path = tmp_path / "roster.csv"
+    path.write_text(
+        "Student,ID,SIS User ID,SIS Login ID,Section,01 (77)\n"
+        "    Points Possible,,,,,11\n"
+        '"Lovelace, Ada",1017,u17,alovelace,Tuesday,9\n'
+        '"Student, Test",9,,,Tuesday,\n',
+        encoding="utf-8",
+    )
+    assert roster.read(path) == [
+        roster.Student(
+            "alovelace", "Ada Lovelace", "", "u17", "1017", "alovelace", "Tuesday", "Ada", "Lovelace"
+        )
+    ]  # fmt: skip
+    path.write_text(
+        "\ufeffFirst name,Last name,ID number,Email address,Groups\nAda,Lovelace,17,ada@example.org,A\n",
+        encoding="utf-8",
+    )
+    ada = roster.Student("17", "Ada Lovelace", "ada@example.org", "17", first_name="Ada", last_name="Lovelace")
+    assert roster.read(path) == [ada]
+    path.write_text("Username,Surname,Email address\nal,Lovelace,ada@example.org\nbb,Babbage,\n", encoding="utf-8")
+    assert [(one.student, one.login, one.last_name) for one in roster.read(path)] == [
+        ("al", "al", "Lovelace"), ("bb", "bb", "Babbage"),
+    ]  # fmt: skip
+    path.write_text("Username,Surname\nal,Lovelace\n,Babbage\n", encoding="utf-8")
+    with pytest.raises(roster.RosterError, match="has no column `id`"):
+        roster.read(path)

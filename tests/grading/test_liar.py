@@ -636,9 +636,30 @@ def test_a_students_thread_is_noted_although_the_lecture_left_a_process() -> Non
 
 
 @pytest.mark.parametrize(
+    ("code", "answer", "noted"),
+    [
+        ("work = lambda *both: count_flops(*both)", "model_flops = lambda *both: work(*both)", "count_flops"),
+        ("mine = getattr(timing, 'x')", "model_flops = lambda *both: mine(*both)", "timing"),
+        ("from course_utils import napkin", "model_flops = getattr(napkin, 'x')", "napkin"),
+        ("from course_utils import napkin\nhelp(napkin.plan)", "model_flops = lambda *both: 6", ""),
+        ("print(torch.__version__)\nfrom importlib.metadata import version", "model_flops = lambda *both: 6", ""),
+    ],
+)
+def test_the_library_is_noted_behind_a_helper_and_not_where_nothing_needs_it(
+    code: str, answer: str, noted: str, box: sandbox.Sandbox
+) -> None:
+    problems = checks.problems(source.read(project.source_path("05_flops_and_mfu")))
+    cells = problems.answered({"model_flops": answer})
+    place = next(number for number, cell in enumerate(cells) if cell.name == "model_flops")
+    _, notes = judge.grade(problems, [*cells[:place], Cell(code), *cells[place:]], box)
+    found = [note for note in notes if "which no answer needs" in note]
+    assert [f"code uses {noted}, which no answer needs" in note for note in found] == [True] * bool(noted)
+
+
+@pytest.mark.parametrize(
     "code",
     [
-        "from course_utils.napkin import serving",
+        "import course_utils.napkin as n",
         "import course_utils.flops as f",
         "from course_utils.flops import mfu as done",
         "from course_utils import flops as f",

@@ -61,7 +61,10 @@ def state_of(model, optimizer):
 
 
 def resumed(student, seed, step, kind="AdamW", trained=0):
-    """What load_checkpoint puts into a new run, after two steps of the old one; the new one had `trained` steps."""
+    """What load_checkpoint puts into a new run, after two steps of the old one; the new one had `trained` steps.
+
+    It loads from another folder, because what a process remembers of a path doesn't survive its end.
+    """
     import pathlib
     import tempfile
 
@@ -69,12 +72,15 @@ def resumed(student, seed, step, kind="AdamW", trained=0):
 
     outside = torch.get_rng_state()
     try:
-        with tempfile.TemporaryDirectory() as place:
+        with tempfile.TemporaryDirectory() as place, tempfile.TemporaryDirectory() as other:
             path = pathlib.Path(place) / "run.pt"
             run = new_run(seed, kind)
             a_step(*run), a_step(*run)
             student.save_checkpoint(path, run[0], run[1], step, run[2])
             a_step(*run)  # what was saved must not move along
+            for file in pathlib.Path(place).iterdir():
+                file.rename(pathlib.Path(other) / file.name)
+            path = pathlib.Path(other) / "run.pt"
             fresh = new_run(seed + 1, kind)
             for _ in range(trained):
                 a_step(*fresh)
@@ -438,6 +444,23 @@ def load_checkpoint(path, model, optimizer, generator):
     optimizer.load_state_dict(state)
     generator.set_state(own)
     torch.set_rng_state(everybodys)
+    return step
+
+# %% wrong: all but the optimizer in memory
+kept = {}
+
+def save_checkpoint(path, model, optimizer, step, generator):
+    kept[str(path)] = copy.deepcopy(model.state_dict()), step, generator.get_state(), torch.get_rng_state()
+    partial = path.with_name(path.name + ".partial")
+    torch.save(optimizer.state_dict(), partial)
+    os.replace(partial, path)
+
+def load_checkpoint(path, model, optimizer, generator):
+    weights, step, own, common = kept[str(path)]
+    model.load_state_dict(weights)
+    optimizer.load_state_dict(torch.load(path))
+    generator.set_state(own)
+    torch.set_rng_state(common)
     return step
 
 # %% wrong: a temporary file that a failure leaves behind
