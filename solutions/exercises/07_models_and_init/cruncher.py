@@ -77,10 +77,11 @@ def begin(student, d_in, d_out, dim):
 
 
 def registered(student, dim, num_layers):
-    """Names and shapes of what Cruncher has registered."""
+    """What Cruncher has registered: names, and shapes of what has one."""
     model = student.Cruncher(dim, num_layers)
     return {
         "parameters": {name: list(p.shape) for name, p in model.named_parameters()},
+        "buffers": sorted(name for name, _ in model.named_buffers()),
         "in a checkpoint": {name: list(each.shape) for name, each in model.state_dict().items()},
     }
 

@@ -89,7 +89,7 @@ def resumed(student, seed, step, kind="AdamW", trained=0):
                 "what generator draws": torch.rand(3, generator=fresh[2]).tolist(),
                 "what the global generator draws": torch.rand(3).tolist(),
             }
-            found = {"step": returned} | state_of(*fresh[:2]) | chance
+            found = {"step": returned, "its type": type(returned).__name__} | state_of(*fresh[:2]) | chance
             torch.manual_seed(0)
             fresh[2].manual_seed(0)
             return found | {"losses that follow": [a_step(*fresh), a_step(*fresh)]}

@@ -8,20 +8,25 @@ from autograder.authoring.strategies import any_of
 exercise = Exercise("In each step: learning rate, batch, loss, check the loss, clear old gradients, backward, update.")
 
 
-def recorded(student, batches, steps, rates, stale=None, lean=1.0):
+def recorded(student, batches, steps, rates, stale=None, lean=1.0, second=0.5):
     """What train does at each update, with an optimizer that records what it sees and leaves the weights as they are.
 
-    The model is y = 0.5 x - 1, in two groups. rates: the lr of the first step and how much it grows by. The loss is the
-    mean of (outputs - lean · targets)².
+    The model is y = 0.5 x - 1, with a module inside, in two groups that begin with learning rates of 0.5 and second.
+    rates: the lr of the first step and how much it grows by. The loss is the mean of (outputs - lean · targets)².
     """
     import torch
 
+    def mode():
+        found = {module.training for module in model.modules()}
+        return "mixed" if len(found) > 1 else "training" if model.training else "eval"
+
     class Line(torch.nn.Linear):
         def forward(self, x):
-            modes.append("training" if self.training else "eval")
+            modes.append(mode())
             return super().forward(x)
 
     model = Line(1, 1, dtype=torch.float64)
+    model.inside = torch.nn.Identity()
     with torch.no_grad():
         model.weight.fill_(0.5)
         model.bias.fill_(-1.0)
@@ -41,7 +46,7 @@ def recorded(student, batches, steps, rates, stale=None, lean=1.0):
             })
             return None if closure is None else result
 
-    optimizer = Recorder([{"params": [model.weight]}, {"params": [model.bias]}], {"lr": 0.5})
+    optimizer = Recorder([{"params": [model.weight]}, {"params": [model.bias], "lr": second}], {"lr": 0.5})
     if stale is not None:
         for p in model.parameters():
             p.grad = torch.full_like(p, stale)
@@ -66,7 +71,7 @@ def recorded(student, batches, steps, rates, stale=None, lean=1.0):
         "gradients at each update": [update["gradients"] for update in updates],
         "what loss_fn was given before each update": [update["loss_fn was given"] for update in updates],
         "the model's mode before each update": [update["mode"] for update in updates],
-        "its mode afterward": "training" if model.training else "eval",
+        "its mode afterward": mode(),
         "batches left over": len(waiting),
         "steps passed to lr_at": sorted(set(asked)),
     }
@@ -205,12 +210,15 @@ exercise.requirement(
         given([a, b], (7, 9), (0.5, 0.25), says="train with two groups for the steps range(7, 9), with lr_at(step) = 0.5 + step / 4"),
         given([a, b], (4, 10, 3), (0.5, 0.25),
               says="train with two groups for range(4, 10, 3), with lr_at(step) = 0.5 + step / 4"),
+        given([a], (2, 3), (0.5, 0.25), None, 1.0, 0.125,
+              says="train with groups whose lr is 0.5 and 0.125 at first, for range(2, 3), with lr_at(step) = 0.5 + step / 4"),
     ],
     edges={
         "every third step": given([a, b, c], (10, 19, 3), (0.5, 0.25)),
         "backwards": given([a, b, c], (9, 6, -1), (0.5, 0.25)),
         "one step": given([a], (100, 101), (0.5, 0.25)),
         "no steps": given([], (5, 5), (0.5, 0.25)),
+        "rates that differ at first": given([a, b], (7, 9), (0.5, 0.25), None, 1.0, 2.0),
     },
     domain=runs(),
     hint="There may be several groups. Set the learning rate of each, in each step, before the update.",
@@ -280,6 +288,9 @@ look = 'if not torch.isfinite(loss):\n            raise FloatingPointError(f"the
 clear, back, update, keep = "optimizer.zero_grad()", "loss.backward()", "optimizer.step()", "losses.append(loss.item())"
 exercise.mistake("The optimizer's own learning rate was used.", f"{rate} → pass")
 exercise.mistake("Only the first parameter group got the learning rate.", f'{rate} → optimizer.param_groups[0]["lr"] = lr_at(step)')
+exercise.mistake("The groups' learning rates differ. Every group gets lr_at(step), whatever it had before.",
+                 f'{rate} → scale = lr_at(step) / optimizer.param_groups[0]["lr"]\n        for group in '
+                 'optimizer.param_groups:\n            group["lr"] *= scale')  # fmt: skip
 exercise.mistake("Every step has the learning rate of the first: call lr_at in "
                  "each step.", 'lr_at(step) → lr_at(steps[0])')
 exercise.mistake("Use the step numbers that `steps` contains: they "
@@ -305,6 +316,8 @@ exercise.mistake("Compute the loss with loss_fn, whatever it is.", f"{loss} → 
 exercise.mistake("Your result is the loss of the inputs; compute the loss of the model's outputs.", "loss_fn(model(inputs), targets) → loss_fn(inputs + 0 * model(inputs), targets)")
 exercise.mistake("In eval mode, dropout and batch norm behave differently: leave the model in training mode.",
                  "losses = [] → losses = []; model.eval()")  # fmt: skip
+exercise.mistake("A part of the model isn't in training mode: its modules have a mode of their own.",
+                 "losses = [] → losses = []\n    for part in model.children():\n        part.eval()")  # fmt: skip
 exercise.mistake("Raise a FloatingPointError: look at the loss in each step.", f"{look} → pass")
 exercise.mistake("Infinity isn't finite either.", "if not torch.isfinite(loss): → if torch.isnan(loss):")
 exercise.mistake("NaN isn't finite either.", "if not torch.isfinite(loss): → if torch.isinf(loss):")

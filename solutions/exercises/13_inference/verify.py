@@ -82,6 +82,7 @@ exercise.requirement(
         of([HALF], [[0.0, 0.3, 0.7], HALF], [0], [0.0]),
         of([[0.1, 0.8, 0.1]], [[0.25, 0.6, 0.15], HALF], [1], [0.7]),
         of([[0.5, 0.4, 0.1]], [[0.2, 0.7, 0.1], HALF], [0], [0.3]),
+        of([[0.005, 0.995]], [[0.004, 0.996], [0.5, 0.5]], [0], [0.75]),
     ],
     edges={
         "one guess, kept": of([HALF], [FAR, HALF], [1], [0.3]),
@@ -92,6 +93,7 @@ exercise.requirement(
         "the target never chooses it": of([HALF, HALF], [HALF, [0.0, 1.0, 0.0], HALF], [0, 0], [0.0, 0.0]),
         "zeros at the other tokens": of([[0.0, 1.0, 0.0]], [[0.5, 0.5, 0.0], HALF], [1], [0.6]),
         "float32": of([HALF, HALF], [[0.2, 0.3, 0.5]] * 3, [0, 1], [0.3, 0.7], torch.float32),
+        "both are tiny": of([[1e-6, 1 - 1e-6]], [[5e-7, 1 - 5e-7], [0.5, 0.5]], [0], [0.51]),
         "many guesses": of([HALF] * 20, [[0.45, 0.45, 0.1]] * 21, [0, 1] * 10, [0.8] * 17 + [0.95, 0.1, 0.1]),
         "all after the first would be kept": of([HALF] * 4, [[0.4, 0.4, 0.2]] * 5, [0, 1, 0, 1], [0.9, 0.0, 0.0, 0.0]),
     },
@@ -130,6 +132,7 @@ exercise.requirement(
         of([[0.7, 0.1, 0.2], [0.4, 0.4, 0.2]], [[0.35, 0.2, 0.45], [0.1, 0.65, 0.25], [0.3, 0.3, 0.4]], [0, 1], [0.6, 0.5]),
     ],
     edges={
+        "a little is missing": of([[0.5, 0.4995, 0.0005]], [[0.4985, 0.5, 0.0015], HALF], [0], [0.998]),
         "the draft was certain": of([[0.0, 1.0, 0.0]], [[0.3, 0.5, 0.2], HALF], [1], [0.6]),
         "the target is certain": of([HALF], [[0.0, 1.0, 0.0], FAR], [0], [0.4]),
         "nothing in common": of([HALF], [[0.0, 0.0, 1.0], HALF], [1], [0.0]),
@@ -225,6 +228,14 @@ def verify(draft, target, tokens, uniforms):
         if uniforms[i] >= target[i, token] / draft[i, token]:
             target[i] -= draft[i]
             missing = target[i].clamp(min=0)
+            return i, missing / missing.sum()
+    return len(tokens), target[-1]
+
+# %% wrong: never divides by a small number (from the statement)
+def verify(draft, target, tokens, uniforms):
+    for i, token in enumerate(tokens.tolist()):
+        if uniforms[i] >= target[i, token] / draft[i, token].clamp(min=1e-2):
+            missing = (target[i] - draft[i]).clamp(min=0)
             return i, missing / missing.sum()
     return len(tokens), target[-1]
 
