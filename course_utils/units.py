@@ -61,7 +61,9 @@ def plain(value: float) -> str:
 
 
 def counted(value: float) -> str:
-    """A count to three significant digits, with words for large numbers: ``"70 billion"``, ``"1,024"``."""
+    """A count to three significant digits, with words for large numbers: ``"70 billion"``, ``"1,024"``, ``"3e17"``."""
+    if value >= 0.9995e15:
+        return plain(value)
     for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
         if value >= 0.9995 * size:
             return f"{plain(value / size)} {word}"

@@ -954,7 +954,7 @@ narrow screen, colors replace the letters.) Which slider changes the number of t
 # %%
 from course_utils.explorers import timetable
 
-timetable.explore(stages=4, microbatches=9).predicted(
+timetable.explore(stages=4, microbatches=a_quarter).predicted(
     "microbatches for a bubble of a quarter",
     "With four stages, how many microbatches bring the bubble down to a quarter of the time?",
 )
@@ -963,9 +963,9 @@ timetable.explore(stages=4, microbatches=9).predicted(
 r"""
 Counted in ticks, the bubble doesn't depend on the number of microbatches, but its *fraction* of all ticks does.
 
-A stage keeps the activations of a microbatch from its F to its B. In the first schedule that means all nine
-microbatches, the whole batch. The second one, *1F1B* (short for *one forward, one backward*; Narayanan and others,
-2021, arXiv:2104.04473), starts the backward passes as early as it can. Each stage may hold only so many microbatches
+A stage keeps the activations of a microbatch from its F to its B. In the first schedule that means all microbatches,
+the whole batch. The second one, *1F1B* (short for *one forward, one backward*; Narayanan and others, 2021,
+arXiv:2104.04473), starts the backward passes as early as it can. Each stage may hold only so many microbatches
 (you'll work out how many); at that limit, it takes in a new one only when an old one is done.
 
 ### Exercise 12.5 · pipeline_plan (optional) &nbsp; ★★☆ &nbsp; 15 minutes

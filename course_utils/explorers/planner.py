@@ -31,6 +31,10 @@ _KINDS = {
     "optimizer state": "measured", "master copy": "measured soft", "KV cache": "measured", "activations": "context",
 }  # fmt: skip
 # The seconds that are drawn, each in a row of its own, whether a plan has it or not.
+_LABELS = {
+    "a step's compute at the MFU": "the model's FLOPs at the MFU",
+    "a step's compute at the peak": "all FLOPs and idle time, at peak",
+}
 _ROWS = {
     "train": (
         "a step's compute at the MFU", "a step's compute at the peak", "a step's memory traffic", *SENDING.values(),
@@ -256,7 +260,7 @@ def _drawn(panel: Panel, found: Plan, card: str) -> Drawing:
         drawing.rect(start, bar[0], end - start, bar[1], f"{_KINDS[what]} edged", key=what, tip=said)
         row, column = divmod(number, columns)
         place, line = left + column * (right - left) / columns, 106 + 18.0 * row
-        drawing.rect(place, line - 10, 11, 11, f"{_KINDS[what]} edged", key=f"{what} sign")
+        drawing.rect(place, line - 10, 11, 11, f"{_KINDS[what]} edged now", key=f"{what} sign")
         drawing.text(place + 17, line, said, key=f"{what} text")
         at += size
     if found.limit:
@@ -274,18 +278,19 @@ def _drawn(panel: Panel, found: Plan, card: str) -> Drawing:
     times = _values(found, "time", "s")
     rows = _ROWS[str(panel.controls["task"].value)]
     longest = max(rows, key=lambda what: times.get(what, 0.0))
-    label = 0.0 if panel.narrow else 198.0
+    label = 0.0 if panel.narrow else 214.0
     drawing.text(left, top, "seconds, on a logarithmic axis", bold=True, behind=True)
     t = Axis(1e-6, 1e5, left + label, right, log=True)
     axes(drawing, t, Axis(0, 1, height - 22, top + 14), xlabel="", ylabel="", xwords=power, ywords=str, yticks=[])
     for number, what in enumerate(rows):
         y, seconds = top + 22 + pitch * number, times.get(what, 0.0)
         if panel.narrow:
-            drawing.text(left + 5, y - 4, what, size=11, behind=True)
+            drawing.text(left + 5, y - 4, _LABELS.get(what, what), size=11, behind=True)
         else:
-            drawing.text(left + label - 8, y + 11, what, anchor="end", behind=True)
+            drawing.text(left + label - 8, y + 11, _LABELS.get(what, what), anchor="end", behind=True)
         if not seconds:
-            drawing.text(t.start + 6, y + 11, "none", look="quiet", key=f"s {what}")
+            unknown = what in SENDING.values() and any("communication isn't counted" in each for each in found.warnings)
+            drawing.text(t.start + 6, y + 11, "unknown" if unknown else "none", look="quiet", key=f"s {what}")
             continue
         look = "compute" if "comput" in what or "prompt" in what else "data"
         drawing.rect(

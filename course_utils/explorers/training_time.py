@@ -157,7 +157,8 @@ def _bill(drawing: Drawing, x: Axis, top: float, pitch: float, hours: float, run
         if fact:
             value, label = fact.value, f"{label}, {fact.note.split()[0]}"
         bold = fact is None or name == run
-        drawing.text(x.start - 8, middle + 4, label, anchor="end", size=size, bold=bold, key=f"name {name}")
+        small = min(1.0, (x.start - 12) / (1.08 * wide(label, size)))  # bold letters are wider
+        drawing.text(x.start - 8, middle + 4, label, anchor="end", size=size * small, bold=bold, key=f"name {name}")
         drawing.text(
             drawing.width - 2, middle + 4, _short(value), anchor="end", size=11, bold=fact is None, key=f"number {name}"
         )

@@ -56,7 +56,7 @@ def count(text: str, what: str = "count") -> int:
         found = parse(text)
         if found.is_integer() and 1 <= found <= _MOST:
             return int(found)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a {what}; expected 1, 2, 3, … and at most {_MOST:.0e}")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a {what}; expected 1, 2, 3, … and at most 10¹⁵")
 
 
 def share(text: str) -> float:

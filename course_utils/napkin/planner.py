@@ -17,7 +17,7 @@ from course_utils.napkin.step import OPTIMIZERS, RECIPES, SHARDED, Step, positiv
 from course_utils.napkin.work import adapters, optimizer_flops, recomputed_flops, run, training_flops
 from course_utils.papers import CHINCHILLA, KORTHIKANTI, LORA, MEGATRON, MUON, PALM, ZERO
 from course_utils.sources import Source, Sourced, arxiv, longest
-from course_utils.units import counted, plain
+from course_utils.units import counted, plain, readable
 
 _KAPLAN = arxiv("Kaplan et al., Scaling Laws for Neural Language Models; lecture 06", "2001.08361", "2020-01")
 PALM_B = PALM.at("appendix B")
@@ -122,7 +122,10 @@ def plan(
         limit,
         with_activations,
         tuple(advice(model, step, limit)) if limit is not None and held > limit else (),
-        tuple(warnings(step, accelerator, step.tokens, steps, share, times.sending, times.unknown, item)),
+        (
+            *warnings(step, accelerator, step.tokens, steps, share, times.sending, times.unknown, item),
+            *times.out_of_reach(share),
+        ),
     )
 
 
@@ -375,6 +378,20 @@ class _Times:
     @property
     def step(self) -> Sourced:
         return longest(self.computing, self.at_peak, self.moving, *(t.seconds for t in self.sending.values()))
+
+    def out_of_reach(self, share: float) -> Iterator[str]:
+        """A warning if the assumed MFU can't be reached, with what takes longer."""
+        takes = {
+            "all FLOPs at the peak, with recomputation, the optimizer's own and idle stages": self.at_peak,
+            "the memory's traffic": self.moving,
+            **{SENDING[kind]: transfer.seconds for kind, transfer in self.sending.items()},
+        }
+        longest = max(takes, key=lambda what: float(takes[what]))
+        if takes[longest] > self.computing:
+            yield (
+                f"an MFU of {share:.2g} is out of reach: {longest} takes {readable(self.step, 's')} of each step, so "
+                f"it's {share * self.computing / self.step:.2g} at most."
+            )
 
 
 def _times(model: _Model, step: Step, card: Accelerator, a_token: float, peak: float, mfu: Sourced) -> _Times:

@@ -94,7 +94,7 @@ def test_the_command_takes_a_module_and_a_card_of_your_own(capsys: pytest.Captur
         (["--model", "GPT-3", "--tokens", "-1"], "tokens is -1.0: it must be positive"),
         (["--model", "GPT-3", "--mfu", "41"], "the MFU is 41.0: give it as a fraction of the peak"),
         (["--model", "GPT-3", "--batch", "1.5"], "'1.5' is not a count; expected 1, 2, 3"),
-        (["--model", "GPT-3", "--batch", "1e400"], "'1e400' is not a count; expected 1, 2, 3, … and at most 1e"),
+        (["--model", "GPT-3", "--batch", "1e400"], "'1e400' is not a count; expected 1, 2, 3, … and at most 10¹⁵"),
         (["--model", "GPT-3", "--cards", "1e99"], "'1e99' is not a number of cards"),
         (["--model", "GPT-3", "--card", "H200", "--memory", "-1"], "memory is -1.0: it must be positive and finite"),
         (["--model", "GPT-3", "--card", "H200", "--memory", "inf"], "memory is inf: it must be positive and finite"),
