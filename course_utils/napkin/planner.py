@@ -382,14 +382,14 @@ class _Times:
     def out_of_reach(self, share: float) -> Iterator[str]:
         """A warning if the assumed MFU can't be reached, with what takes longer."""
         takes = {
-            "all FLOPs at the peak, with recomputation, the optimizer's own and idle stages": self.at_peak,
-            "the memory's traffic": self.moving,
+            "all FLOPs at the peak (recomputation, optimizer and idle stages included)": self.at_peak,
+            "its memory traffic": self.moving,
             **{SENDING[kind]: transfer.seconds for kind, transfer in self.sending.items()},
         }
         longest = max(takes, key=lambda what: float(takes[what]))
         if takes[longest] > self.computing:
             yield (
-                f"an MFU of {share:.2g} is out of reach: {longest} takes {readable(self.step, 's')} of each step, so "
+                f"an MFU of {share:.2g} is out of reach: a step takes {readable(self.step, 's')} for {longest}, so "
                 f"it's {share * self.computing / self.step:.2g} at most."
             )
 
