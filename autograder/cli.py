@@ -308,7 +308,8 @@ def collect(
     if dry_run:
         for student, attempt in found.new:
             late = ", late" if attempt.late else ""
-            _say(f"would collect {student}, attempt {attempt.number}: {attempt.name}{late}")
+            what = "would collect" if attempt.notebook else "would store the names of what was handed in by"
+            _say(f"{what} {student}, attempt {attempt.number}: {attempt.name}{late}")
     for remark in found.remarks:
         _say(f"• {remark}")
     for failed in (*found.failed, *found.elsewhere):
@@ -352,6 +353,10 @@ def _class(
         _say(
             f"• these points are of an earlier attempt, not the last one: {some(early)}: "
             f"`course grade {folder} {lecture_name}` says how to change that"
+        )
+    if not found:
+        _say(
+            f"• nobody is on the roster, and nobody has handed in or been graded, so there is nothing of {lecture_name}"
         )
     worth = {part.name: part.points for part in lecture.parts}
     if old := [n for n, one in found.items() if one.marks and {m.exercise: m.worth for m in one.marks} != worth]:
@@ -556,7 +561,9 @@ def decide(
     ] = "",
     withdraw: Annotated[
         bool,
-        typer.Option("--withdraw", help="Drop the points and the comment; without EXERCISE, the extension, too."),
+        typer.Option(
+            "--withdraw", help="Drop the points and the comment; without EXERCISE, a review and an extension, too."
+        ),
     ] = False,
     by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who decides. Default: you.")] = "",
     roster_file: _Roster = None,
@@ -614,6 +621,9 @@ def decide(
         said = [f"{', '.join(stored)}{about}"] if stored else []
         said += ["the review is finished"] if reviewed else []
         said = [f"recorded: {'; '.join(said)}"] if said else []
+        gave = next((mark.tests for mark in stands.marks if mark.exercise == exercise), None)
+        if points is not None and gave not in (None, points) and said:
+            said[0] += f", in place of the {gave:g} that the tests gave"
         if points is not None and points > worth.get(exercise, points):
             said.append(f"that's more than {one_line(exercise)} is worth, {counted(worth[exercise], 'point')}")
         if until:
@@ -621,7 +631,8 @@ def decide(
         if other_attempts:
             said.append(f"another attempt may count now: run `course grade {folder} {lecture_name}` to find out")
         if withdraw:
-            what = _withdrawn(decisions.latest(before).get(exercise)) or "there was nothing to withdraw"
+            review = not exercise and bool(decisions.finished(before))
+            what = _withdrawn(decisions.latest(before).get(exercise), review) or "there was nothing to withdraw"
             said.append(f"{what}{about}")
         for each in said:
             _say(f"• {each}")
@@ -638,12 +649,13 @@ def decide(
         raise typer.Exit(1)
 
 
-def _withdrawn(last: decisions.Decision | None) -> str:
-    """What is withdrawn with this decision; "" for nothing."""
+def _withdrawn(last: decisions.Decision | None, review: bool) -> str:
+    """What is withdrawn with this decision, and perhaps a finished review; "" for nothing."""
     if last is None:
         return ""
     what = [counted(last.points, "point")] if last.points is not None else []
     what += ["the comment"] if last.comment else []
+    what += ["the review"] if review else []
     what += [f"the extension to {last.until}"] if last.until and not last.exercise else []
     return f"withdrawn: {', '.join(what)}" if what else ""
 

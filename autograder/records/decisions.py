@@ -45,7 +45,8 @@ class Decision:
     """One decision about an exercise, or about the whole submission if ``exercise`` is empty.
 
     ``points`` are None if the tests' points are to count. ``reviewed``: a person has checked everything in the result's
-    notes. ``until``: the last day on which the student may hand in.
+    notes; ``withdrawn``: reviews before this decision no longer count. ``until``: the last day on which the student may
+    hand in.
 
     The decision was based on a result with this ``key``, ``submission`` and ``notes``, in which the tests gave
     ``found`` of ``worth`` points (for the whole submission, in all). ``gave``, only for the whole submission, has each
@@ -67,6 +68,7 @@ class Decision:
     worth: float = 0.0
     notes: tuple[str, ...] = ()
     gave: tuple[tuple[str, float, float], ...] = ()
+    withdrawn: bool = False
 
     @property
     def day(self) -> str:
@@ -127,7 +129,7 @@ def _parsed(content: object, lecture_name: str, student: str) -> Decision:
     texts += tuple(name for name, *_ in gave)
     numbers = [made.found, made.worth, *([] if made.points is None else [made.points])]
     numbers += [number for _, *both in gave for number in both]
-    if not all(isinstance(text, str) for text in texts) or type(made.reviewed) is not bool:
+    if not all(isinstance(text, str) for text in texts) or not {type(made.reviewed), type(made.withdrawn)} <= {bool}:
         raise ValueError("a value has the wrong type")
     if not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
         raise ValueError("points are not a number")
@@ -152,6 +154,12 @@ def cleaned(comment: str) -> str:
 def latest(found: Iterable[Decision]) -> dict[str, Decision]:
     """The decision that counts, by exercise; "" stands for the whole submission."""
     return {each.exercise: each for each in found}
+
+
+def finished(found: Sequence[Decision]) -> list[Decision]:
+    """The finished reviews that nobody has withdrawn."""
+    begin = max((place + 1 for place, each in enumerate(found) if each.withdrawn), default=0)
+    return [each for each in found[begin:] if each.reviewed]
 
 
 def about(result: Result, exercise: str) -> Decision:
@@ -228,9 +236,10 @@ def decide(
         if old is not None:
             new = replace(new, points=old.points, comment=kept_comment(old, new), until=old.until)
         if old is not None and until and not (name or reviewed or withdraw or comment is not None):
-            new = replace(old, who=new.who, when=new.when, reviewed=False, notes=())  # still about the same work
+            # Still about the same work.
+            new = replace(old, who=new.who, when=new.when, reviewed=False, withdrawn=False, notes=())
         if name == exercise and withdraw:
-            new = replace(new, points=None, comment="", until=new.until if name else "")
+            new = replace(new, points=None, comment="", until=new.until if name else "", withdrawn=not name)
         if name == exercise and comment is not None:
             new = replace(new, comment=cleaned(comment))
         if name == exercise and points is not None:
@@ -295,7 +304,7 @@ def decided(result: Result, found: Sequence[Decision], problems: Sequence[str] =
         if each.exercise not in known and (each.points is not None or each.comment)
     ]
     state = result.state
-    reviews = [each for each in found if each.reviewed]
+    reviews = finished(found)
     left = [note for note in notes if not any(_covers(each, result, note) for each in reviews)]
     if notes and not left:
         state = State.GRADED

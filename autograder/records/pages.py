@@ -19,7 +19,7 @@ LINE_LIMIT = 500  # most characters of a line of code that are shown
 _BLANK = 20  # most consecutive blank lines that are shown
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _HEADING = re.compile(r"^#\s+(.+)$", re.MULTILINE)
-_EXERCISE = re.compile(r"^###\s+(Exercise [^\n]+)$", re.MULTILINE)
+_EXERCISE = re.compile(r"^###\s+((?:Exercise|Question) [^\n]+)$", re.MULTILINE)
 
 
 def environment() -> jinja2.Environment:
@@ -58,10 +58,10 @@ def exercise_titles(lecture: Lecture) -> dict[str, str]:
 
 
 def exercise_named(lecture: Lecture, name: str) -> str:
-    """The name of the exercise with this name or number (``1.3``, ``Exercise 1.3``), or else ``name`` itself."""
-    number = name.removeprefix("Exercise ").strip()
-    titled = {title.removeprefix("Exercise ").split(" ")[0]: each for each, title in exercise_titles(lecture).items()}
-    return titled.get(number, name)
+    """The name of the exercise or question with this name or number (``1.3``, ``Exercise 1.3``), or ``name`` itself."""
+    titles = exercise_titles(lecture).items()
+    titled = {title.partition(" ")[2].split(" ")[0]: each for each, title in titles if title != each}
+    return titled.get(re.sub("^(Exercise|Question) ", "", name).strip(), name)
 
 
 def shown(text: str, *, prose: bool = False) -> str:

@@ -601,8 +601,25 @@ def test_the_command_says_what_it_has_stored_or_withdrawn(course: Class) -> None
     course.decide("absent", "--until", "2026-11-30")
     assert "withdrawn: the comment, the extension to 2026-11-30" in course.decide("absent", "--withdraw")
     assert "there was nothing to withdraw" in course.decide("absent", "--withdraw")
+    assert "there was nothing to withdraw" not in course.decide("ada", "--withdraw")
+    assert f"in place of the {SECOND.points:g} that the tests gave" in course.decide(
+        "ada", SECOND.name, "--points", "0"
+    )
     withdrawn = course.decide("ada", FIRST.name, "--withdraw")
     assert f"withdrawn: 0.5 points, the comment for {FIRST.name}" in withdrawn
+
+
+def test_a_review_can_be_withdrawn_and_finished_again(course: Class) -> None:
+    course.has(graded("ada", "a", FIRST.name, notes=("read it",)))
+    assert course.stands("ada").state is State.NEEDS_REVIEW
+    course.decide("ada", "--reviewed")
+    assert course.stands("ada").state is State.GRADED
+    assert "withdrawn: the review" in course.decide("ada", "--withdraw")
+    assert course.stands("ada").state is State.NEEDS_REVIEW and course.stands("ada").notes == ("read it",)
+    course.decide("ada", "--until", "2099-11-30")
+    assert course.stands("ada").state is State.NEEDS_REVIEW
+    course.decide("ada", "--reviewed")
+    assert course.stands("ada").state is State.GRADED
 
 
 def test_more_points_than_an_exercise_is_worth_are_given_with_a_remark(course: Class) -> None:
