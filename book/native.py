@@ -79,8 +79,20 @@ def captioned(app: Sphinx, page: nodes.document, name: str) -> None:
         (image.parent if alone else image).replace_self(figure)
 
 
+def titled(app: Sphinx, page: nodes.document, name: str) -> None:
+    """Set what an exercise's heading says besides its title (stars, how essential, minutes) apart, in small letters."""
+    for title in page.findall(nodes.title):
+        text, about = title.children[-1] if title.children else None, ""
+        if isinstance(text, nodes.Text):
+            said, _, about = text.astext().partition("\u00a0")
+        if about:
+            about = re.sub(r"(\d) minutes", "\\1\u00a0minutes", " ".join(about.replace("\u00a0", " ").split()))
+            title.replace(text, [nodes.Text(said), nodes.inline("", about, classes=["course-about"])])
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_html_math_renderer("native", (inline, None), (block, None))
     app.add_directive("mermaid", Mermaid)
     app.connect("doctree-resolved", captioned)
+    app.connect("doctree-resolved", titled)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -7,7 +7,7 @@ headings (``**Predict.** …``), which end in a punctuation mark.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 
 from autograder.grading.source import Lecture
@@ -81,7 +81,10 @@ def page(lectures: Iterable[Lecture]) -> str:
         "",
         "Each term is defined once, by the sentence shown here; the link leads to its place in the lectures.",
     ]
+    lectures = list(lectures)
     found = [definition for lecture in lectures for definition in definitions(lecture)]
+    cells = (cell for lecture in lectures for cell in lecture.notebook.cells if cell.cell_type == "markdown")
+    words = {word for cell in cells for word in re.findall(r"[\w-]+", re.sub(r"`[^`]*`", "", cell.source))}
     letter = ""
     for definition in sorted(found, key=lambda definition: key(definition.term)):
         if (first := key(definition.term)[0].upper()) != letter:
@@ -89,8 +92,20 @@ def page(lectures: Iterable[Lecture]) -> str:
             lines += ["", f"## {letter}"]
         name = definition.lecture.name
         link = f"[{name.partition('_')[0]}]({name}/{name}.ipynb#{_anchor(definition.section)})"
-        lines += ["", f"**{definition.term}** ({link}): {definition.sentence.replace('**', '')}"]
+        lines += ["", f"**{_within(definition, words)}** ({link}): {definition.sentence.replace('**', '')}"]
     return "\n".join(lines) + "\n"
+
+
+def _within(definition: Definition, words: Set[str]) -> str:
+    """A term as it's written within a sentence: if it begins one, in small letters, unless it always has a capital.
+
+    ``words``: all words of the lectures' text.
+    """
+    term = definition.term
+    small = term[0].lower() + term[1:]
+    first = re.match(r"[\w-]*", small)
+    begins = definition.sentence.startswith(f"**{term}")
+    return small if begins and first is not None and first[0] in words else term
 
 
 def _anchor(heading: str) -> str:
