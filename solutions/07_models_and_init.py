@@ -388,8 +388,8 @@ r"""
 ### Exercise 7.1 · Three initializers &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
 Write `init_std(kind, fan_in, fan_out)`. It returns the std of the weights for the kinds `"lecun"`, `"glorot"` and
-`"kaiming"` (forward, for ReLU), as a Python float computed in full precision (a different rounding of the last digit is
-fine). For any other kind, including `"LeCun"`, raise a `ValueError`.
+`"kaiming"` (forward, for ReLU), as a Python float (or a 0-dimensional tensor) computed in full precision; a different
+rounding of the last digit is fine. For any other kind, including `"LeCun"`, raise a `ValueError`.
 """
 
 
