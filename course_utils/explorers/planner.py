@@ -248,7 +248,7 @@ def _drawn(panel: Panel, found: Plan, card: str) -> Drawing:
     top, pitch = 114.0 + 18 * 6 / columns, 30.0 if panel.narrow else 21.0
     height = top + pitch * len(_ROWS["train"]) + 40
     drawing = Drawing(panel.width, height)
-    memory = found.limit or 80 * 10**9
+    memory = found.limit or max(80 * 10**9, found.held or 0)
     left, right = 12.0, panel.width - 16.0
     drawing.text(left, 16, "bytes on each card", bold=True, behind=True)
     x = Axis(0, 1.5 * memory, left, right)
@@ -261,7 +261,7 @@ def _drawn(panel: Panel, found: Plan, card: str) -> Drawing:
         row, column = divmod(number, columns)
         place, line = left + column * (right - left) / columns, 106 + 18.0 * row
         drawing.rect(place, line - 10, 11, 11, f"{_KINDS[what]} edged now", key=f"{what} sign")
-        drawing.text(place + 17, line, said, key=f"{what} text")
+        drawing.text(place + 17, line, said, size=11 if panel.narrow else 12, key=f"{what} text")
         at += size
     if found.limit:
         drawing.line([(limit, 22), (limit, bar[0] + bar[1] + 8)], "highlight", width=2, key="limit")
