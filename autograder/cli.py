@@ -6,6 +6,7 @@ import difflib
 import os
 import re
 import secrets
+import shlex
 import sys
 import webbrowser
 from collections.abc import Iterator, Mapping, Sequence
@@ -323,7 +324,7 @@ def collect(
         f"nothing found for {counted(len(found.missing), 'student')}"
     )
     for other in sorted(found.others):
-        _say(f"  → `course collect {folder} {other} {source_of}` collects what is for {other}")
+        _say(f"  → `course collect {folder} {other} {shlex.quote(str(source_of))}` collects what is for {other}")
     for sentence in collecting.advice(found.strangers, roster_file or folder / "roster.csv"):
         _say(sentence)
     if found.unmatched or found.failed or found.elsewhere:

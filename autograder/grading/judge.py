@@ -412,11 +412,18 @@ _OPTIMIZER = re.compile(  # one of PyTorch's, where the solution has none
     r"(?:Ada(?:m\w*|grad|delta|factor)|SGD|RMSprop|[NR]Adam|ASGD|Rprop|Muon|LBFGS|SparseAdam)\b"
 )
 _EXPLORER = r"(?<![\w.]){0}\b(?!\.explore\b)"
-_MODULE = re.compile(r"(?<![\w.])(?:checkpoint|data|flops|napkin|timing)\b(?![ \t]{0,9}[.\w])")  # as in `lib = data`
+_MODULE = re.compile(
+    r"(?<![\w.])(?:checkpoint|data|flops|memory|napkin|timing)\b(?![ \t]{0,9}[.\w])"
+)  # as in `lib = data`
 # A cell's own variable, parameter or import of that name.
 _VARIABLE = (
     r"\b{0}[ \t]*(?::[^=\n]{{0,60}})?=[^=]|\b(?:for|as|import|def|class|lambda)\b[^\n:]{{0,100}}\b{0}\b|"
-    r"\b{0},[^\n=]{{0,60}}=[^=]|,[ \t]*{0}\b"
+    r"\b{0},[^\n=]{{0,60}}=[^=]|,[ \t]*{0}\b|\n[ \t]{{1,40}}{0}[ \t]*:[^=\n]{{1,60}},[ \t]*\n"
+)
+# What computes by itself what several exercises ask for: PyTorch's counters and other ways to a derivative.
+_TOOLS = re.compile(
+    r"\b(?:FlopCounterMode|flop_counter|forward_ad|make_dual|gradcheck|get_numerical_jacobian|jvp|jacfwd|jacrev)\b|"
+    r"\bfrom[ \t]+torch[\w.]{0,60}[ \t]+import[ \t]*\*|\btype\(\s?optimizer\s?\)|\breload\(\s?torch\b[\w.]{0,60}"
 )
 _TEXT = re.compile(r"""(\"{3}|'{3})(?:.|\n)*?\1|"[^"\n]*"|'[^'\n]*'|#[^\n]*""")  # strings and comments
 _DOT = re.compile(r" ?(?:\\?\n ?){0,3}\.(?: ?\\?\n){0,3} ?")
@@ -434,7 +441,8 @@ def _library(text: str) -> set[str]:
     text = text.replace("\\\n", " ")
     found = set(_IMPORT.findall(text))
     for module, names in _FROM.findall(text):
-        found |= {f"{module}.{' '.join(name.split())}" for name in re.sub("#.*", "", names).strip("( \t").split(",")}
+        listed = (" ".join(name.split()) for name in re.sub("#.*", "", names).strip("( \t").split(","))
+        found |= {f"{module}.{name}" for name in listed if name}
     return {each for each in found if _COMPUTES.match(each)}
 
 
@@ -512,6 +520,7 @@ def _suspicious(program: Program) -> list[str]:
                 if not torchs and "optim.Optimizer" in exercise.solution and not _OPTIMIZER.search(exercise.solution):
                     torchs = set(_OPTIMIZER.findall(text))
                 found += sorted(torchs)
+                found += sorted(set(_TOOLS.findall(text)) - set(_TOOLS.findall(exercise.solution)))
                 if step.exercise is None:
                     text = "\n".join(line for line in text.splitlines() if line.strip() not in lines)
                 found += sorted(_bare_modules(text, modules))

@@ -116,6 +116,9 @@ def _several(folder: ClassFolder, problems: ProblemSet, student: str) -> _Theirs
     """A student's attempts, if there are several and ``submitted/`` has one of them or nothing; otherwise None."""
     name = problems.lecture_name
     stored = [each for each in attempts.read(folder, name, student) if each.notebook]
+    # The same work handed in twice counts when it's known to have come in, not when it isn't.
+    timed = {each.sha256 for each in stored if each.when}
+    stored = [each for each in stored if each.when or each.sha256 not in timed]
     if len(stored) < 2:
         return None
     there = folder.read(student, name)

@@ -81,6 +81,9 @@ def collect(
         they = f"{len(early)} repositories have" if len(early) > 1 else "1 repository has"
         summary.remarks.append(f"{they} no {lecture_name}.ipynb, but other lectures' notebooks: {some(early)}")
     found = [one for one in found if not (one.kind is Kind.REPOSITORY and one.chosen.others)]
+    # Canvas' own, which every teacher's "student view" makes.
+    nobody = {one.item for one in found if one.kind is Kind.CANVAS and one.called.casefold() == "studenttest"}
+    found = [one for one in found if one.item not in nobody or directory.by_canvas(one.number, one.called)]
     theirs = _matched(found, directory, students, summary, lambda name: folder.submission(name, lecture_name))
     total = sum(map(len, theirs.values()))
     done, lecture_of = 0, _lecture_of(folder)
@@ -438,6 +441,8 @@ class _Student:
                 f"kept; to have attempt {last.number} graded instead, move that file away and repeat the command"
             )
         elif not self._dry_run:
+            if there.data is not None and not self._contents and submission.digest(there.data) != last.sha256:
+                self._summary.remarks.append(f"{self._student}: attempt {last.number} is in submitted/ again")
             content = self._contents.get(last.number)
             if content is None:
                 content = attempts.content_of(self._folder, self._lecture_name, self._student, last)

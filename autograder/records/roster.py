@@ -7,7 +7,7 @@ other columns are optional. The gradebook and exports use ``first_name`` and ``l
 Canvas IDs, separated by semicolons. ``extra_days`` extend all of a student's due dates.
 
 Canvas' gradebook and Moodle's list of participants are read as they were downloaded. In a file without a column ``id``,
-it's the login, the ID number or the email address: the first of these that everybody has.
+it's the login, the ID number or the email address: the first of these that anybody has; then everybody needs it.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ def read(path: Path) -> list[Student]:
     ours = _CANVAS if canvas else {name: our for name, our in _MOODLE.items() if our not in theirs}
     columns = {name: ours.get(column, column) for name, column in named.items()}
     lines = [{columns[key]: (value or "").strip() for key, value in row.items() if key in columns} for row in rows]
-    if canvas:
-        lines = [_turned(each) for each in lines if each["name"] not in _NOBODY]
+    if canvas:  # a row without a student says how assignments are posted
+        lines = [_turned(each) for each in lines if each["name"] not in ("", *_NOBODY)]
     column = next((name for name in ("id", "student_id", "student") if name in columns.values()), "")
-    for other in ("login", "id_number", "email"):
-        column = column or other * bool(lines and all(each.get(other) for each in lines))
+    for other in ("login", "id_number", "email"):  # not another one because somebody lacks it: all ids would change
+        column = column or other * any(each.get(other) for each in lines)
     if not column:
         there = f": it has {some([name[:40] for name in named.values()])}" if named else ""
         advice = "its first line must name the columns, one of them id; or else every student needs a login"

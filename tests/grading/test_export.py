@@ -205,6 +205,7 @@ def test_lists_from_canvas_and_moodle_are_rosters_as_they_were_downloaded(tmp_pa
     path = tmp_path / "roster.csv"
     path.write_text(
         "Student,ID,SIS User ID,SIS Login ID,Section,01 (77)\n"
+        ",,,,,Manual Posting\n"
         "    Points Possible,,,,,11\n"
         '"Lovelace, Ada",1017,u17,alovelace,Tuesday,9\n'
         '"Student, Test",9,,,Tuesday,\n',
@@ -226,5 +227,5 @@ def test_lists_from_canvas_and_moodle_are_rosters_as_they_were_downloaded(tmp_pa
         ("al", "al", "Lovelace"), ("bb", "bb", "Babbage"),
     ]  # fmt: skip
     path.write_text("Username,Surname\nal,Lovelace\n,Babbage\n", encoding="utf-8")
-    with pytest.raises(roster.RosterError, match="has no column `id`"):
+    with pytest.raises(roster.RosterError, match="student 2 has no login"):
         roster.read(path)

@@ -639,6 +639,17 @@ def test_a_students_thread_is_noted_although_the_lecture_left_a_process() -> Non
     ("code", "answer", "noted"),
     [
         ("work = lambda *both: count_flops(*both)", "model_flops = lambda *both: work(*both)", "count_flops"),
+        (
+            "from torch.utils.flop_counter import FlopCounterMode as F_\nwork = F_",
+            "model_flops = lambda *both: work(*both)",
+            "FlopCounterMode, flop_counter",
+        ),
+        (
+            "def work(\n    timing: int,\n    more: float,\n): return timing",
+            "model_flops = lambda *both: work(*both)",
+            "",
+        ),
+        ("from course_utils.flops import (\n    count_flops,\n)\nx = 1", "model_flops = lambda *both: 6", ""),
         ("mine = getattr(timing, 'x')", "model_flops = lambda *both: mine(*both)", "timing"),
         ("from course_utils import napkin", "model_flops = getattr(napkin, 'x')", "napkin"),
         ("from course_utils import napkin\nhelp(napkin.plan)", "model_flops = lambda *both: 6", ""),
