@@ -210,8 +210,9 @@ def _draw_inputs(course: ClassFolder, lectures: list[source.Lecture]) -> None:
 def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = None) -> None:
     """List broken submissions and what's wrong with them.
 
-    Run this before `nbgrader autograde`; `course grade` reports the same. Changes nothing and runs no code, so it can't
-    tell whether an answer is right. Exits with 1 if a submission needs attention: it's damaged, or answers nothing.
+    Run this before `nbgrader autograde`; `course grade` reports the same, except for submissions that answer nothing.
+    Changes nothing and runs no code, so it can't tell whether an answer is right. Exits with 1 if a submission needs
+    attention: it's damaged, or answers nothing.
     """
     with _plain_errors():
         course = ClassFolder(folder)

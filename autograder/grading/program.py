@@ -235,6 +235,8 @@ class Program:
         which had hidden inputs if ``hidden`` is True.
         """
         earned = self.steps[place].cell.earned
+        if self._unanswered(place) and not (earned is not None and earned > points):
+            return filter(None, ())
         if not hidden and earned is not None and earned <= points:
             calls = ()  # the student got the same result; of hidden inputs, no output of theirs says anything
         otherwise = functools.partial(self._otherwise, points=points)
@@ -464,6 +466,14 @@ class Program:
     def _answers(self, exercise: Exercise) -> list[int]:
         """The cells marked as an exercise's answer."""
         return [n for n, s in enumerate(self.steps) if s.exercise is exercise and s.kind is not Kind.CHECK]
+
+    def _unanswered(self, place: int) -> bool:
+        """Whether the cell of the exercise judged at a step is as it was handed out, and no other has a part in it."""
+        exercise = self._judged(place)
+        own, stub = self._answers(exercise), Cell(exercise.stub).plain
+        if not own or self._untold or any(self.steps[number].cell.plain != stub for number in own):
+            return False
+        return {*self._bearing_on(place)} <= {*own} and not any(self._newer(number) for number in self.stopped)
 
     def _behind(self, exercise: Exercise) -> set[str]:
         """The names that an answer uses, the names used by the student's cells that define those, and so on."""

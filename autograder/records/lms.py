@@ -205,12 +205,16 @@ class _People:
         """Why the person found by this value is somebody else, and what to correct; "" if nothing says so.
 
         It's the same person if any word of the name agrees, or anything else. But if Canvas' ID finds somebody who has
-        a name in common, and another line has more of the student's name, the ID is that of a namesake.
+        a name in common, and another line has more of the student's name, the ID is that of a namesake; and so it is if
+        another line has the student's login, and this one somebody else's.
         """
         line = self._lines[place]
         ours, theirs = words(who.name, *who.also), words(line.name)
         codes = {each: code for each, code in line.codes.items() if each != column and code}
         known = {*map(_code, filter(None, (who.student, who.login, who.email, who.id_number, *who.also)))}
+        namesakes = self._with_login(who.login) if column == "ID" and codes.get("SIS Login ID") else []
+        if namesakes and line not in namesakes:
+            return self._said(who, line, column, value, namesakes)
         if column == "Student" or (theirs and theirs <= ours) or known & {*map(_code, codes.values())}:
             return ""
         shared = Counter(each for word in ours for each in self._with[word])
@@ -229,6 +233,15 @@ class _People:
         if not nearest:
             others = [each for each in self._lines if each is not line]
             nearest = [each for each in others if known & {*map(_code, filter(None, each.codes.values()))}]
+        return self._said(who, line, column, value, nearest)
+
+    def _with_login(self, login: str) -> list[_Line]:
+        found = (line for line in self._lines if login and line.codes.get("SIS Login ID"))
+        return [line for line in found if _code(line.codes["SIS Login ID"]) == _code(login)]
+
+    @staticmethod
+    def _said(who: Student, line: _Line, column: str, value: str, nearest: Sequence[_Line]) -> str:
+        """The message that somebody else has this value, and what to write instead, if only one of ``nearest`` fits."""
         roster_column, value = _COLUMN[column], one_line(value)
         right = nearest[0].codes.get(column) if len(nearest) == 1 else ""
         which = f"{one_line(right)}, which is {nearest[0].called}," if right else "the right one"

@@ -193,7 +193,8 @@ def test_a_dry_run_names_what_would_go_wrong_in_canvas(course: Path, tmp_path: P
     file.write_text(there.download(), encoding="utf-8")
     assert "2 assignments are called '01_tensors'" in run(course, "--against", str(file), code=1)
     assert "assignments are called" not in run(course, "--against", str(file), "--title", "x (4713)", code=1)
-    (course / "roster.csv").write_text(ROSTER.replace("ada,Ada,Lovelace,17", "ada,Emmy,Noether,19"), encoding="utf-8")
+    twice = ROSTER.replace("ada,Ada,Lovelace,17,ada@x.org", "ada,Emmy,Noether,19,")
+    (course / "roster.csv").write_text(twice, encoding="utf-8")
     assert "emmy and ada are the same person" in run(course, "--against", str(file), code=1)
 
 
@@ -227,6 +228,11 @@ def compared(course: Path, student: str, *people: Person, code: int) -> str:
         (  # a namesake, and a line that has more of the name
             "eve,Eve Hill,1021,,,,", [Person("1021", "Hill, Bob", "bhill"), HILL],
             "1021 is Hill, Bob, who would get the points: write 9921, which is Hill, Eve,", "eve,Eve Hill,9921,,,,",
+        ),
+        (  # equal names, but another login
+            "eve,Eve Hill,1021,ehill,,,", [Person("1021", "Hill, Eve", "ehill2"), HILL],
+            "1021 is Hill, Eve, who would get the points: write 9921, which is Hill, Eve,",
+            "eve,Eve Hill,9921,ehill,,,",
         ),
         (
             "eve,Eve Hill,,jdoe,,,", [JANE, HILL],

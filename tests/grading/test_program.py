@@ -11,7 +11,7 @@ from hand_made import check_of
 
 from autograder.grading import judge
 from autograder.grading.exercises import Cell, Exercise, ProblemSet
-from autograder.grading.program import NOT_HERE, Program
+from autograder.grading.program import NOT_HERE, Kind, Program
 from autograder.grading.sandbox import Sandbox
 from autograder.inside.messages import Names, Ran, Run
 from autograder.inside.names import defined, used
@@ -315,3 +315,19 @@ def test_thousands_of_modules_that_are_not_here_are_looked_for_in_one_reading() 
     began = time.process_time()
     assert program._not_installed(len(program.steps) - 1) == ""
     assert time.process_time() - began < 10  # a search of every cell for each name would take minutes
+
+
+def test_nobody_looks_at_an_exercise_that_was_left_as_it_was() -> None:
+    problems = problems_of("pass", "pass")
+    [exercise] = problems.exercises
+
+    def reasons(answer: str, *more: str) -> list[str]:
+        cells = [Cell("import os\nos.remove('x')"), Cell(answer, "f"), *map(Cell, more)]
+        program = read(problems, *cells)
+        program.stopped[0] = "FileNotFoundError: x"
+        place = next(n for n, step in enumerate(program.steps) if step.kind is Kind.CHECK)
+        return list(program.excuses(place, 0, (), hidden=False))
+
+    assert reasons(exercise.stub) == []
+    assert reasons("def f(x):\n    return 2") != []
+    assert reasons(exercise.stub, "def f(x):\n    return 2") != []
