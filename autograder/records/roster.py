@@ -250,9 +250,15 @@ class Directory:
         return set(self._names.get(key) or self._shortened.get(key, set()) | self._shortened.get(short, set()))
 
     def near(self, name: str, cutoff: float = 0.6) -> list[str]:
-        """The students with this id, login or name, or else those whose ids are as similar as ``cutoff`` says."""
+        """The students with this id, login or name, or else those whose ids are as similar as ``cutoff`` says.
+
+        Of an address, what follows the @ need not be given, and counts for no similarity.
+        """
         exact = self.by_login(name) | self.by_name(name)
-        return sorted(exact or difflib.get_close_matches(name, sorted(self._ids), cutoff=cutoff))
+        short = {each.partition("@")[0]: each for each in sorted(self._ids)}
+        same = [short[name]] if name in short else []
+        alike = difflib.get_close_matches(name.partition("@")[0], sorted(short), cutoff=cutoff)
+        return sorted(exact or same or [short[each] for each in alike])
 
     def by_number(self, number: str) -> set[str]:
         """The students with this Canvas ID, in ``lms_user_id`` or ``also``."""

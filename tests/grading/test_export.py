@@ -229,3 +229,10 @@ def test_lists_from_canvas_and_moodle_are_rosters_as_they_were_downloaded(tmp_pa
     path.write_text("Username,Surname\nal,Lovelace\n,Babbage\n", encoding="utf-8")
     with pytest.raises(roster.RosterError, match="student 2 has no login"):
         roster.read(path)
+
+
+def test_of_an_address_the_first_part_is_enough_and_the_rest_makes_nobody_alike() -> None:
+    class_ = roster.Directory(map(roster.Student, ("jhughes@example.edu", "cadams@example.edu", "fdiaz@example.edu")))
+    assert class_.near("jhughes") == ["jhughes@example.edu"]
+    assert class_.near("cadam@example.edu") == ["cadams@example.edu"]
+    assert class_.near("zzz@example.edu") == []
