@@ -310,7 +310,6 @@ TRIED = {
     "pytest --nbval": by_nbval,
 }
 OTHERS_READ_NONE = {
-    "nbgrader db": "deletes a student from the gradebook",
     "nbgrader list": "names what was handed in",
     "nbgrader release_feedback": "returns pages that `course feedback` or `nbgrader generate_feedback` has written",
     "jupyter lab": "opens JupyterLab, whose button is tried by `by_validate`",
