@@ -151,6 +151,17 @@ def test_of_two_decisions_at_the_same_moment_both_are_kept_and_the_later_one_cou
     assert max(map(min, whens.values())) < min(map(max, whens.values()))
 
 
+def test_what_two_tas_give_at_once_is_in_the_gradebook_too(tmp_path: Path, known: dict[str, Done]) -> None:
+    made = semester.make(tmp_path, 12)
+    semester.take(made, 0, semester.hand_in(made, 0, tmp_path / "handed-in"))
+    grade.grade_class(made.folder, NAMES[0], workers=0)
+    assert made.folder.has_gradebook
+    semester.give_by_hand(made, 0)  # each command also writes into the gradebook
+    with Gradebook(made.folder.gradebook_url) as book:
+        scores = {one.student.id: one.score for one in book.assignment_submissions(NAMES[0])}
+    assert len(made.given) == 6 and scores == pytest.approx(planned(made, NAMES[0]))
+
+
 def test_work_that_comes_after_points_by_hand_is_asked_about_with_both_values(made: semester.Semester) -> None:
     assert {student for student, _ in made.again} == made.asked.keys() and len(made.asked) > 2
     results = found(made, NAMES[0])
