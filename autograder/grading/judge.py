@@ -506,6 +506,7 @@ def _suspicious(program: Program) -> list[str]:
         if step.kind is Kind.THEIRS:
             behind = [step.exercise] if step.exercise else helps[number]
             text = _plain(step.cell.text, imports)
+            own = text if step.exercise else "\n".join(each for each in text.splitlines() if each.strip() not in lines)
             imported = " ".join(_ODD_MODULES.findall(text))
             odd = {*_ODD.findall(text), *_ODD_NAMES.intersection(re.findall(r"\w+", imported))}
             names = step.exercise.name if step.exercise else every
@@ -521,10 +522,8 @@ def _suspicious(program: Program) -> list[str]:
                     torchs = set(_OPTIMIZER.findall(text))
                 found += sorted(torchs)
                 found += sorted(set(_TOOLS.findall(text)) - set(_TOOLS.findall(exercise.solution)))
-                if step.exercise is None:
-                    text = "\n".join(line for line in text.splitlines() if line.strip() not in lines)
-                found += sorted(_bare_modules(text, modules))
-                theirs, ours = (_functions(each, known, exercise) for each in (text, exercise.solution))
+                found += sorted(_bare_modules(own, modules))
+                theirs, ours = (_functions(each, known, exercise) for each in (own, exercise.solution))
                 found += sorted(theirs - ours)
             found += sorted(_library(text) - known)
             if not behind:  # a cell with which no answer has to do may ask the planner
