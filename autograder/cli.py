@@ -624,7 +624,7 @@ def decide(
         said += ["the review is finished"] if reviewed else []
         said = [f"recorded: {'; '.join(said)}"] if said else []
         gave = next((mark.tests for mark in stands.marks if mark.exercise == exercise), None)
-        if points is not None and gave not in (None, points) and said:
+        if points is not None and gave not in (None, points):
             said[0] += f", in place of the {gave:g} that the tests gave"
         if points is not None and points > worth.get(exercise, points):
             said.append(f"that's more than {one_line(exercise)} is worth, {counted(worth[exercise], 'point')}")

@@ -412,9 +412,8 @@ _OPTIMIZER = re.compile(  # one of PyTorch's, where the solution has none
     r"(?:Ada(?:m\w*|grad|delta|factor)|SGD|RMSprop|[NR]Adam|ASGD|Rprop|Muon|LBFGS|SparseAdam)\b"
 )
 _EXPLORER = r"(?<![\w.]){0}\b(?!\.explore\b)"
-_MODULE = re.compile(
-    r"(?<![\w.])(?:checkpoint|data|flops|memory|napkin|timing)\b(?![ \t]{0,9}[.\w])"
-)  # as in `lib = data`
+# A module as a whole, as in `lib = data`.
+_MODULE = re.compile(r"(?<![\w.])(?:checkpoint|data|flops|memory|napkin|timing)\b(?![ \t]{0,9}[.\w])")
 # A cell's own variable, parameter or import of that name.
 _VARIABLE = (
     r"\b{0}[ \t]*(?::[^=\n]{{0,60}})?=[^=]|\b(?:for|as|import|def|class|lambda)\b[^\n:]{{0,100}}\b{0}\b|"
@@ -500,12 +499,12 @@ def _suspicious(program: Program) -> list[str]:
         for number in program.helpers(each):
             helps[number].append(each)
     notes, others = list[str](), list[str]()
-    texts = [_plain(step.cell.text, imports) for step in program.steps if step.kind is Kind.THEIRS]
-    modules = known.union(*map(_library, texts))
+    theirs = {n: _plain(step.cell.text, imports) for n, step in enumerate(program.steps) if step.kind is Kind.THEIRS}
+    modules = known.union(*map(_library, theirs.values()))
     for number, step in enumerate(program.steps):
         if step.kind is Kind.THEIRS:
             behind = [step.exercise] if step.exercise else helps[number]
-            text = _plain(step.cell.text, imports)
+            text = theirs[number]
             own = text if step.exercise else "\n".join(each for each in text.splitlines() if each.strip() not in lines)
             imported = " ".join(_ODD_MODULES.findall(text))
             odd = {*_ODD.findall(text), *_ODD_NAMES.intersection(re.findall(r"\w+", imported))}
@@ -523,8 +522,8 @@ def _suspicious(program: Program) -> list[str]:
                 found += sorted(torchs)
                 found += sorted(set(_TOOLS.findall(text)) - set(_TOOLS.findall(exercise.solution)))
                 found += sorted(_bare_modules(own, modules))
-                theirs, ours = (_functions(each, known, exercise) for each in (own, exercise.solution))
-                found += sorted(theirs - ours)
+                called, ours = (_functions(each, known, exercise) for each in (own, exercise.solution))
+                found += sorted(called - ours)
             found += sorted(_library(text) - known)
             if not behind:  # a cell with which no answer has to do may ask the planner
                 found = [each for each in found if not re.match(r"(?:course_utils\.)?napkin\b(?! as)", each)]

@@ -82,8 +82,11 @@ def collect(
         summary.remarks.append(f"{they} no {lecture_name}.ipynb, but other lectures' notebooks: {some(early)}")
     found = [one for one in found if not (one.kind is Kind.REPOSITORY and one.chosen.others)]
     # Canvas' own, which every teacher's "student view" makes.
-    nobody = {one.item for one in found if one.kind is Kind.CANVAS and one.called.casefold() == "studenttest"}
-    found = [one for one in found if one.item not in nobody or directory.by_canvas(one.number, one.called)]
+    found = [
+        one for one in found
+        if one.kind is not Kind.CANVAS or one.called.casefold() != "studenttest"
+        or directory.by_canvas(one.number, one.called)
+    ]  # fmt: skip
     theirs = _matched(found, directory, students, summary, lambda name: folder.submission(name, lecture_name))
     total = sum(map(len, theirs.values()))
     done, lecture_of = 0, _lecture_of(folder)

@@ -30,11 +30,12 @@ _KINDS = {
     "parameters": "data", "weights": "data", "frozen parameters": "data soft", "gradients": "compute",
     "optimizer state": "measured", "master copy": "measured soft", "KV cache": "measured", "activations": "context",
 }  # fmt: skip
-# The seconds that are drawn, each in a row of its own, whether a plan has it or not.
+# What a row is called where its line's name would mislead.
 _LABELS = {
     "a step's compute at the MFU": "the model's FLOPs at the MFU",
     "a step's compute at the peak": "all FLOPs and idle time, at peak",
 }
+# The seconds that are drawn, each in a row of its own, whether a plan has it or not.
 _ROWS = {
     "train": (
         "a step's compute at the MFU", "a step's compute at the peak", "a step's memory traffic", *SENDING.values(),
