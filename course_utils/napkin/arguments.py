@@ -23,12 +23,12 @@ from course_utils.napkin.planner import find_card, plan
 from course_utils.napkin.serving import serve
 from course_utils.napkin.shapes import Experts, Transformer
 from course_utils.napkin.step import OPTIMIZERS, RECIPES, SHARDED, Step, positive
-from course_utils.units import parse
+from course_utils.units import parse, raised
 
 if TYPE_CHECKING:
     import torch
 
-_MOST = 1e15  # the largest accepted count: anything larger is a typing error
+_MOST = 15  # the largest accepted count, as a power of ten: anything larger is a typing error
 _NEEDED = ("layers", "width", "heads", "vocabulary")
 _EXPERTS = {"experts": "routed", "active_experts": "active", "expert_width": "width", "shared_experts": "shared"}
 SHORT = {
@@ -54,9 +54,9 @@ def count(text: str, what: str = "count") -> int:
     """An integer, at least 1; ``"8k"`` is 8,000. ``what`` it is stands in the error."""
     with contextlib.suppress(ValueError):
         found = parse(text)
-        if found.is_integer() and 1 <= found <= _MOST:
+        if found.is_integer() and 1 <= found <= 10**_MOST:
             return int(found)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a {what}; expected 1, 2, 3, … and at most 10¹⁵")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a {what}; expected 1, 2, 3, … and at most 10{raised(_MOST)}")
 
 
 def share(text: str) -> float:

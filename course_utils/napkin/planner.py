@@ -386,10 +386,10 @@ class _Times:
             "its memory traffic": self.moving,
             **{SENDING[kind]: transfer.seconds for kind, transfer in self.sending.items()},
         }
-        longest = max(takes, key=lambda what: float(takes[what]))
-        if takes[longest] > self.computing:
+        slowest = max(takes, key=lambda what: float(takes[what]))
+        if takes[slowest] > self.computing:
             yield (
-                f"an MFU of {share:.2g} is out of reach: a step takes {readable(self.step, 's')} for {longest}, so "
+                f"an MFU of {share:.2g} is out of reach: a step takes {readable(self.step, 's')} for {slowest}, so "
                 f"it's {share * self.computing / self.step:.2g} at most."
             )
 
