@@ -157,6 +157,8 @@ def test_an_attack_on_memory_fails_without_a_control_group_too(path: Path, boxes
 def attempt(attack: Attack, boxes: Boxes) -> None:
     assert attack.honest not in attack.cells
     answers = {attack.honest: REFERENCE[attack.honest], **attack.cells}
+    # On a busy machine, three seconds can be over before the memory is full.
+    boxes.box.limits = replace(LIMITS, seconds=20) if attack.told == "of memory" else LIMITS
     try:
         given, notes = judge.grade(PROBLEMS, PROBLEMS.answered(answers), boxes.box)
         with boxes.box.conversation() as talk:
