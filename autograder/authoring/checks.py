@@ -219,6 +219,7 @@ def _requirement(spec: Spec, promise: Promise, cases: Iterable[Case]) -> Require
         promise.hint,
         tuple(kept),
         promise.summary,
+        promise.saves,
     )
 
 
@@ -305,7 +306,8 @@ def current(path: Path, check: Check) -> bool:
 def _same_checks(a: Check, b: Check) -> bool:
     def about(check: Check) -> list[Any]:
         rows = [
-            [r.text, r.points, r.target, r.probe, r.summary, vars(r.comparison), r.hint] for r in check.requirements
+            [r.text, r.points, r.target, r.probe, r.summary, r.saves, vars(r.comparison), r.hint]
+            for r in check.requirements
         ]
         cases = [[(c.args, c.kwargs, c.says, sorted(c.mistakes)) for c in r.cases] for r in check.requirements]
         return [check.name, check.mistakes, check.made_from, rows, cases]

@@ -100,6 +100,7 @@ class Promise:
     bounds: dict[str, Any]
     band: tuple[str, ...]
     summary: str = ""
+    saves: str = ""
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,7 @@ class Exercise:
         edges: Mapping[str, Given] | None = None,
         probe: Callable[..., Any] | None = None,
         summary: Callable[..., Any] | None = None,
+        saves: Callable[..., Any] | None = None,
         tolerance: float | None = None,
         parts: Sequence[str] = ("value", "mutated"),
         rules: Mapping[str, float | str] | None = None,
@@ -151,20 +153,22 @@ class Exercise:
         the statement allows. ``probe``: a function in this file whose first parameter has the notebook's names; without
         one, the student's function is called. ``summary``: a function in this file that is called with the probe's
         result and the arguments, and whose own result is compared. A probe runs in the student's process, where its
-        result can be forged; a summary is computed by the judge, from numbers that are hard to forge. ``tolerance``,
-        ``parts`` and ``rules`` are those of :class:`course_utils.testing.comparing.Comparison`. ``bounds``: for a key
-        of a probe's dict, the pair (low, high) that the statement allows, instead of the reference's value. ``band``:
-        keys whose values vary from run to run; they must be within eight standard deviations of the mean over twenty
-        runs of the reference.
+        result can be forged; a summary is computed by the judge, from numbers that are hard to forge. ``saves``: for
+        code that saves something, a probe whose result for the same arguments is passed, as ``saved``, to ``probe`` in
+        another process, where whatever the code only remembers is missing. ``tolerance``, ``parts`` and ``rules`` are
+        those of :class:`course_utils.testing.comparing.Comparison`. ``bounds``: for a key of a probe's dict, the pair
+        (low, high) that the statement allows, instead of the reference's value. ``band``: keys whose values vary from
+        run to run; they must be within eight standard deviations of the mean over twenty runs of the reference.
         """
         rules = dict(rules or {}) | dict.fromkeys([*(bounds or {}), *band], BETWEEN)
         rules = dict(sorted(rules.items()))  # a set's order differs between processes
+        used = [each for each in (summary, saves) if each]
         self.promises.append(
             Promise(
                 text, points, tuple(visible), dict(edges or {}), domain,
-                probe.__name__ if probe else "", _source(probe, *([summary] if summary else [])) if probe else "",
+                probe.__name__ if probe else "", _source(probe, *used) if probe else "",
                 Comparison(tolerance, tuple(parts), rules), hint or self.hint, dict(bounds or {}), tuple(band),
-                summary.__name__ if summary else "",
+                summary.__name__ if summary else "", saves.__name__ if saves else "",
             )
         )  # fmt: skip
 

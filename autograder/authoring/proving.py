@@ -17,6 +17,7 @@ from typing import Any
 import hypothesis
 import torch
 
+from course_utils.testing.checking import SEED
 from course_utils.testing.comparing import Comparison
 from course_utils.testing.describing import describe
 from course_utils.testing.plain import Raised
@@ -122,12 +123,12 @@ class Prover:
                 return case
         return None
 
-    def rubric(self, program: Trial) -> Rubric:
-        """The rubric for a student who wrote this program."""
+    def rubric(self, program: Trial, seed: int = SEED) -> Rubric:
+        """The rubric for a student who wrote this program, and in whose kernel random numbers have this seed."""
         outcomes = {}
         for number, (requirement, pool) in enumerate(zip(self.report.check.requirements, self.pools, strict=True)):
             cases = [case for case, _ in pool.visible]
-            came = program.outcomes(self.name, pool.promise, cases)
+            came = program.outcomes(self.name, pool.promise, cases, seed)
             outcomes[number] = [(one, case.says or requirement.text) for one, case in zip(came, cases, strict=True)]
         return score(self.report.check, outcomes)
 
@@ -217,6 +218,10 @@ class Prover:
                 self.say(f"{_where(program)} is shown {shown.got!r} as both got and expected")
             if program.kind == "mistake" and seen and told.mistake != program.note:
                 self.say(f"{_where(program)} gets the sentence {told.mistake!r} instead of {program.note!r}")
+            if program.kind == "mistake" and any(promise.band for promise in self.spec.promises):
+                other = self.rubric(ran, SEED + 1).mistake
+                if other not in (None, program.note):
+                    self.say(f"{_where(program)} gets the sentence {other!r} where it draws other random numbers")
         for number, pool in enumerate(self.pools):
             if number not in alone:
                 self.say(f"no wrong program fails only {pool.promise.text!r}: is it a separate requirement?")

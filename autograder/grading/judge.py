@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import torch
 
 from autograder.inside.messages import Call, Missing, Names, Ran, ReadNames, Request, Run, Seen, Unsendable
-from course_utils.testing import Observation, freeze, tensors
+from course_utils.testing import Observation, freeze, tensors, wire
 from course_utils.testing.comparing import compare
 from course_utils.testing.plain import Opaque, Raised
 from course_utils.testing.requirements import Case, Outcome, Requirement, outcome, summarized
@@ -41,6 +41,7 @@ _OUR_SECONDS = 60.0  # for the lecture's own cells: if the machine is under load
 # Bytes that a process may send in answer to one exercise's cases, which are kept until they are scored, and to the
 # cells before it. Honest ones send up to 25 million. (A string with one emoji takes four times as many bytes here.)
 _ANSWERS_LIMIT = 2**28
+_SAVED_LIMIT = 2**22  # bytes of what one case saves; honest code saves some thousands
 _A = TypeVar("_A", Ran, Names)
 
 
@@ -49,9 +50,10 @@ class _Work:
     """A submission being judged, in two passes: first with the tests that students see, then with the hidden ones.
 
     ``waiting`` are the exercises still to be judged in this pass; ``rubrics`` are the first pass's results, ``marks``
-    the marks so far, both by exercise. ``at`` is the current step, or None if a process that ends there isn't the
-    student's fault. ``counted`` is how many bytes the current process had sent when the last exercise was judged.
-    ``company`` is the first of the student's cells that left a thread or a process running in it, or "";
+    the marks so far, both by exercise. ``saved`` is what the first pass's process has saved, by exercise: a value for
+    each case of each requirement that asks for it. ``at`` is the current step, or None if a process that ends there
+    isn't the student's fault. ``counted`` is how many bytes the current process had sent when the last exercise was
+    judged. ``company`` is the first of the student's cells that left a thread or a process running in it, or "";
     ``ours`` is how many of them the lecture's own cells have left.
     """
 
@@ -60,6 +62,7 @@ class _Work:
     waiting: list[Exercise] = field(default_factory=list)
     rubrics: dict[str, Rubric] = field(default_factory=dict)
     marks: dict[str, Mark] = field(default_factory=dict)
+    saved: dict[str, list[list[Any]]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     at: int | None = None
@@ -237,6 +240,10 @@ def _visible(exercise: Exercise, work: _Work, talk: Conversation, reasons: list[
             n: [_observe(requirement, case, talk, work, reasons) for case in requirement.cases]
             for n, requirement in enumerate(exercise.check.requirements)
         }
+        work.saved[exercise.name] = [
+            [_saved(requirement, case, talk, work) for case in requirement.cases if requirement.saves]
+            for requirement in exercise.check.requirements
+        ]
         with _puzzling():
             rubric = work.rubrics[exercise.name] = score(exercise.check, outcomes)
     message = f"✗ {exercise.name}\n{rubric.failure or ''}".rstrip()
@@ -246,24 +253,44 @@ def _visible(exercise: Exercise, work: _Work, talk: Conversation, reasons: list[
 
 
 def _hidden(exercise: Exercise, work: _Work, talk: Conversation, reasons: list[str]) -> Mark:
-    """Try the hidden cases of the requirements that are met so far, for the verdict only.
+    """Try the hidden cases of the requirements that are met so far, for the verdict only. Then load what the first
+    pass's process has saved: the same has to come of it as there.
 
     If a case that students see has failed, its message is kept; otherwise the message is the requirement's own text.
     """
     rubric = work.rubrics[exercise.name]
     agree = []
     with quietly():
-        for line, requirement in zip(
-            rubric.lines, unpacked(work.program.problems.hidden[exercise.name]).requirements, strict=True
+        for line, requirement, seen, saved in zip(
+            rubric.lines,
+            unpacked(work.program.problems.hidden[exercise.name]).requirements,
+            exercise.check.requirements,
+            work.saved[exercise.name],
+            strict=True,
         ):
+            loaded = [
+                replace(case, kwargs=case.kwargs | {"saved": value})
+                for case, value in zip(seen.cases, saved, strict=bool(saved))
+            ]
             tried = (
                 _agrees(requirement, _observe(requirement, case, talk, work, reasons)[0], case)
-                for case in requirement.cases
+                for case in [*requirement.cases, *loaded]
             )
             agree.append(line.met is Met.YES and all(tried))
     final = rubric.in_full(exercise.check, agree)
     message = f"✗ {exercise.name}\n{final.failure or ''}".rstrip() if rubric.failure is None else ""
     return _mark(exercise, final, message or work.marks[exercise.name].message)
+
+
+def _saved(requirement: Requirement, case: Case, talk: Conversation, work: _Work) -> Any:
+    """What a requirement's other probe returns for a case, or a stand-in that nothing can be loaded from."""
+    value = _observe(replace(requirement, target=requirement.saves), case, talk, work, [])[0]["value"]
+    try:
+        if len(wire.pack(value)) <= _SAVED_LIMIT:
+            return value
+    except wire.WireError:
+        pass
+    return Opaque("more than can be sent")
 
 
 def _mark(exercise: Exercise, rubric: Rubric, message: str) -> Mark:

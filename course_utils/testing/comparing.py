@@ -259,8 +259,12 @@ def _same_elements(got: torch.Tensor, want: torch.Tensor, tolerance: float | Non
     return same
 
 
-def alike(got: dict[str, Any], mistaken: dict[str, Any], how: Comparison) -> bool:
-    """Whether an outcome is what a known mistake leads to. The text of errors must agree too, except for numbers."""
+def alike(got: dict[str, Any], mistaken: dict[str, Any], how: Comparison, want: Any = None) -> bool:
+    """Whether an outcome is what a known mistake leads to. The text of errors must agree too, except for numbers.
+
+    Numbers that vary from run to run must be the mistake's own, which only a program that draws the same random numbers
+    gets. With ``want``, the expected value, they may lie in a range as wide as the expected one around those.
+    """
     if "error" in how.parts and not isinstance(mistaken["value"], Raised):
         return how.difference(got, mistaken) is None
     mine, theirs = got["value"], mistaken["value"]
@@ -270,9 +274,31 @@ def alike(got: dict[str, Any], mistaken: dict[str, Any], how: Comparison) -> boo
         # The stored message of a mistake is cut to the same length.
         return mine.kind == theirs.kind and _masked(mine.message[:200]) == _masked(theirs.message[:200])
     if BETWEEN in how.rules.values() or AT_MOST in how.rules.values():
-        how = Comparison(how.tolerance, how.parts, {k: r for k, r in how.rules.items() if r not in (BETWEEN, AT_MOST)})
+        ranges = {}
+        if isinstance(theirs, dict) and isinstance(want, dict):
+            varied = [key for key, rule in how.rules.items() if rule == BETWEEN and key in theirs and key in want]
+            ranges = {key: found for key in varied if (found := _around(theirs[key], want[key])) is not None}
+        left = {k: r for k, r in how.rules.items() if r not in (BETWEEN, AT_MOST)} | dict.fromkeys(ranges, BETWEEN)
+        how = Comparison(how.tolerance, how.parts, left)
+        mistaken = mistaken | {"value": theirs | ranges} if ranges else mistaken
     got, mistaken = ({**each, "value": _with_singles(each["value"])} for each in (got, mistaken))
     return how.difference(got, mistaken) is None
+
+
+def _around(mistaken: Any, want: Any) -> Any:
+    """A range as wide as ``want`` around a number, or a list or dict of such ranges; None if there is no such range."""
+    found: Any
+    if isinstance(want, dict) and isinstance(mistaken, dict) and want.keys() == mistaken.keys():
+        found = {key: _around(mistaken[key], want[key]) for key in want}
+        return None if None in found.values() else found
+    if isinstance(want, list) and isinstance(mistaken, (list, tuple)) and len(want) == len(mistaken):
+        found = [_around(one, other) for one, other in zip(mistaken, want, strict=True)]
+        return None if None in found else found
+    if isinstance(want, tuple) and _is_number(mistaken) and math.isfinite(mistaken):
+        middle, half = (want[0] + want[1]) / 2, (want[1] - want[0]) / 2
+        half *= max(1.0, abs(mistaken / middle)) if middle else 1.0  # numbers ten times as large vary ten times as much
+        return (mistaken - half, mistaken + half) if math.isfinite(half) else None
+    return None
 
 
 def _with_singles(value: Any) -> Any:

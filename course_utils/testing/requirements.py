@@ -51,7 +51,8 @@ class Requirement:
     ``probe``: the source of the function that makes the observation, ``target`` its name; without a probe the student's
     own function is called. ``hint``: the advice if no known mistake explains the outcome. ``summary``: the name of a
     function in the probe's source that makes the value to compare from what the probe returned and the arguments; it
-    runs where outcomes are compared, so a student's process can't make up what it gives.
+    runs where outcomes are compared, so a student's process can't make up what it gives. ``saves``: the name of another
+    probe in that source; what it returns for a case is the argument ``saved`` of the first one in another process.
     """
 
     text: str
@@ -62,6 +63,7 @@ class Requirement:
     hint: str
     cases: tuple[Case, ...]
     summary: str = ""
+    saves: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def _plain(check: Check) -> tuple[Any, ...]:
             r.text, r.points, r.target, r.probe,
             [r.comparison.tolerance, r.comparison.parts, r.comparison.rules], r.hint,
             [[c.args, c.kwargs, c.expected, c.says, c.mistakes] for c in r.cases],
-            *([r.summary] if r.summary else []),
+            *([r.summary, r.saves] if r.saves else [r.summary] if r.summary else []),
         ]
         for r in check.requirements
     ]  # fmt: skip
@@ -119,9 +121,9 @@ def _plain(check: Check) -> tuple[Any, ...]:
 
 
 def _requirement(content: list[Any]) -> Requirement:
-    text, points, target, probe, (tolerance, parts, rules), hint, cases, *summary = content
+    text, points, target, probe, (tolerance, parts, rules), hint, cases, *names = content
     comparison = Comparison(tolerance, tuple(parts), rules)
-    return Requirement(text, points, target, probe, comparison, hint, tuple(Case(*case) for case in cases), *summary)
+    return Requirement(text, points, target, probe, comparison, hint, tuple(Case(*case) for case in cases), *names)
 
 
 def summarized(seen: Observation, source: str, summary: str, case: Case) -> Observation:

@@ -173,7 +173,7 @@ def score(check: Check, outcomes: Mapping[int, Sequence[tuple[Outcome, str]]]) -
     mistake = name_mistake(check, tried)
     shown = begun[0]
     if mistake is not None:
-        shown = next((t for t in begun if mistake in t[1].mistakes and _shows(t, mistake)), shown)
+        shown = next((t for t in begun if _shows(t, mistake, varied=True)), shown)
     sentence = None if mistake is None else check.mistakes[mistake]
     return Rubric(check.name, tuple(lines), _failure(shown, sentence), sentence)
 
@@ -194,9 +194,10 @@ def _not_begun(tried: Tried) -> bool:
     return isinstance(value, Raised) and value.not_begun
 
 
-def _shows(tried: Tried, mistake: int) -> bool:
+def _shows(tried: Tried, mistake: int, varied: bool = False) -> bool:
     requirement, case, got, _ = tried
-    return mistake in case.mistakes and alike(got, case.mistakes[mistake], requirement.comparison)
+    want = case.expected["value"] if varied else None
+    return mistake in case.mistakes and alike(got, case.mistakes[mistake], requirement.comparison, want)
 
 
 def name_mistake(check: Check, tried: Sequence[Tried]) -> int | None:
@@ -206,18 +207,27 @@ def name_mistake(check: Check, tried: Sequence[Tried]) -> int | None:
     may be two mistakes at once, it's the one that explains most of the failing cases, provided that it explains at
     least half of them and wouldn't fail any that passes. The first case alone would often name the wrong one, since two
     mistakes may agree there.
+
+    Numbers that vary from run to run are first taken as they are, since a student's code may well draw the same ones.
+    If that names no mistake, they may vary, and what fits two mistakes names neither.
     """
     failing = [each for each in tried if _difference(each) is not None]
-    best, explained = None, 0
-    for mistake in range(len(check.mistakes)):
-        count = sum(_shows(each, mistake) for each in failing)
-        told_apart = [each for each in tried if mistake in each[1].mistakes]
-        if count == len(failing) == len(told_apart):
-            return mistake
-        contradicted = any(_difference(each) is None for each in told_apart)
-        if count > explained and 2 * count >= len(failing) and not contradicted:
-            best, explained = mistake, count
-    return best
+    partly = []
+    for varied in (False, True):
+        whole, best, explained = [], None, 0
+        for mistake in range(len(check.mistakes)):
+            count = sum(_shows(each, mistake, varied) for each in failing)
+            told_apart = [each for each in tried if mistake in each[1].mistakes]
+            if count == len(failing) == len(told_apart):
+                whole.append(mistake)
+            contradicted = any(_difference(each) is None for each in told_apart)
+            if count > explained and 2 * count >= len(failing) and not contradicted:
+                best, explained = mistake, count
+        if whole:
+            clear = not varied or len({check.mistakes[each] for each in whole}) == 1
+            return whole[0] if clear else None
+        partly.append(best)
+    return next((best for best in partly if best is not None), None)
 
 
 def _failure(tried: Tried, sentence: str | None) -> Failure:

@@ -26,6 +26,7 @@ from autograder.inside.messages import Call, Names, Seen
 from course_utils.testing import freeze, wire
 from course_utils.testing.comparing import AT_MOST, BETWEEN, IGNORED, Comparison, compare
 from course_utils.testing.plain import Raised
+from course_utils.testing.rubric import Met
 
 pytestmark = pytest.mark.sandboxed
 
@@ -356,6 +357,69 @@ def middle(bounds: Any) -> Any:
         whole = all(type(each) is int for each in bounds)
         return sum(bounds) // 2 if whole else sum(bounds) / 2
     return [middle(each) for each in bounds] if isinstance(bounds, (list, tuple)) else bounds
+
+
+# Saves nothing but where to look for it: on the function, in another file, on the class.
+REMEMBERS = {
+    "on the function": """
+def save_checkpoint(path, model, optimizer, step, generator):
+    kept = [model.state_dict(), optimizer.state_dict(), step, generator.get_state(), torch.get_rng_state()]
+    buffer = io.BytesIO()
+    torch.save(kept, buffer)
+    saved = save_checkpoint.__dict__.setdefault("saved", [])
+    saved.append(buffer.getvalue())
+    partial = path.with_name(path.name + ".partial")
+    torch.save(len(saved) - 1, partial)
+    os.replace(partial, path)
+
+
+def load_checkpoint(path, model, optimizer, generator):
+    kept = torch.load(io.BytesIO(save_checkpoint.saved[torch.load(path)]))
+""",
+    "in another file": """
+def save_checkpoint(path, model, optimizer, step, generator):
+    kept = [model.state_dict(), optimizer.state_dict(), step, generator.get_state(), torch.get_rng_state()]
+    elsewhere = f"/tmp/{len(os.listdir('/tmp'))}.kept"
+    torch.save(kept, elsewhere)
+    partial = path.with_name(path.name + ".partial")
+    torch.save(elsewhere, partial)
+    os.replace(partial, path)
+
+
+def load_checkpoint(path, model, optimizer, generator):
+    kept = torch.load(torch.load(path))
+""",
+    "on the class": """
+    kept = []
+
+    def state_dict(self):
+        LossScaler.kept.append(vars(self).copy())
+        return {"at": len(LossScaler.kept) - 1}
+
+    def load_state_dict(self, state):
+        vars(self).update(LossScaler.kept[state["at"]])
+""",
+}
+LOADS = """    model.load_state_dict(kept[0])
+    optimizer.load_state_dict(kept[1])
+    generator.set_state(kept[3])
+    torch.set_rng_state(kept[4])
+    return kept[2]
+"""
+
+
+@pytest.mark.parametrize("where", REMEMBERS)
+def test_what_an_answer_only_remembers_is_not_saved(where: str, box: sandbox.Sandbox) -> None:
+    scaler = where == "on the class"
+    lecture = source.read(project.source_path("10_mixed_precision" if scaler else "09_training_loop"))
+    exercise = next(each for each in lecture.exercises if each.name in ("save_checkpoint", "LossScaler"))
+    begin, end = (exercise.solution.partition("    def state_dict")[0], "") if scaler else ("", LOADS)
+    problems = checks.problems(lecture)
+    saved = {r.text for each in problems.exercises for r in each.check.requirements if r.saves}
+    assert saved <= {text for _, text in paid(problems, box, {exercise.name: exercise.solution})}
+    marks, _ = judge.grade(problems, problems.answered({exercise.name: begin + REMEMBERS[where] + end}), box)
+    (lines,) = (mark.requirements for mark in marks if mark.exercise == exercise.name)
+    assert saved and {met for text, _, met in lines if text in saved} == {Met.HIDDEN.value}, lines
 
 
 # What functions give that look at nothing.

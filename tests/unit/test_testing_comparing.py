@@ -121,6 +121,20 @@ def test_a_mistakes_error_is_known_by_its_text_but_for_numbers() -> None:
     assert alike(outcome(60), outcome(60.0), how) and not alike(outcome(60), outcome(61), how)
 
 
+def test_a_mistake_is_known_by_numbers_that_vary_from_run_to_run() -> None:
+    how = Comparison(rules={"mean": BETWEEN})
+    want = {"mean": (0.9, 1.1), "count": 3}
+    found = outcome({"mean": 5.2, "count": 3})
+    assert not alike(found, outcome({"mean": 5.0, "count": 3}), how), "as they are"
+    assert alike(found, outcome({"mean": 5.0, "count": 3}), how, want), "five times as large, and five times as wide"
+    assert not alike(found, outcome({"mean": 5.0, "count": 4}), how, want)
+    assert not alike(found, outcome({"mean": 7.0, "count": 3}), how, want)
+    assert not alike(found, outcome({"mean": None, "count": 3}), how, want)
+    nested = {"mean": {"a": [(0.9, 1.1)]}}
+    assert alike(outcome({"mean": {"a": [2.1]}}), outcome({"mean": {"a": [2.0]}}), how, nested)
+    assert not alike(outcome({"mean": {"a": [2.1]}}), outcome({"mean": {"a": [9.0]}}), how, nested)
+
+
 def test_a_mistake_that_rounds_to_float32_is_known_on_a_machine_that_rounds_otherwise() -> None:
     how = Comparison()
     here, there = (torch.tensor([x, 3.0]).double() for x in (15.6, 15.600001))

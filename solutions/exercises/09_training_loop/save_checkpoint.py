@@ -60,11 +60,8 @@ def state_of(model, optimizer):
     }
 
 
-def resumed(student, seed, step, kind="AdamW", trained=0):
-    """What load_checkpoint puts into a new run, after two steps of the old one; the new one had `trained` steps.
-
-    It loads from another folder, because what a process remembers of a path doesn't survive its end.
-    """
+def files(student, seed, step, kind="AdamW", trained=0):
+    """The files that save_checkpoint writes after two steps of a run."""
     import pathlib
     import tempfile
 
@@ -72,15 +69,34 @@ def resumed(student, seed, step, kind="AdamW", trained=0):
 
     outside = torch.get_rng_state()
     try:
-        with tempfile.TemporaryDirectory() as place, tempfile.TemporaryDirectory() as other:
-            path = pathlib.Path(place) / "run.pt"
+        with tempfile.TemporaryDirectory() as place:
             run = new_run(seed, kind)
             a_step(*run), a_step(*run)
-            student.save_checkpoint(path, run[0], run[1], step, run[2])
+            student.save_checkpoint(pathlib.Path(place) / "run.pt", run[0], run[1], step, run[2])
             a_step(*run)  # what was saved must not move along
-            for file in pathlib.Path(place).iterdir():
-                file.rename(pathlib.Path(other) / file.name)
-            path = pathlib.Path(other) / "run.pt"
+            return {file.name: file.read_bytes() for file in pathlib.Path(place).iterdir()}
+    finally:
+        torch.set_rng_state(outside)
+
+
+def resumed(student, seed, step, kind="AdamW", trained=0, saved=None):
+    """What load_checkpoint puts into a new run, after two steps of the old one; the new one had `trained` steps.
+
+    It loads from another folder, and once with the files that another process has saved, because what a process
+    remembers doesn't survive its end.
+    """
+    import pathlib
+    import tempfile
+
+    import torch
+
+    saved = files(student, seed, step, kind) if saved is None else saved
+    outside = torch.get_rng_state()
+    try:
+        with tempfile.TemporaryDirectory() as place:
+            for name, content in saved.items():
+                (pathlib.Path(place) / name).write_bytes(content)
+            path = pathlib.Path(place) / "run.pt"
             fresh = new_run(seed + 1, kind)
             for _ in range(trained):
                 a_step(*fresh)
@@ -295,6 +311,7 @@ exercise.requirement(
     "model, optimizer and step come back as they were saved",
     points=0.5,
     probe=resumed,
+    saves=files,
     rules=dict.fromkeys(DRAWN, "ignored"),
     visible=visible,
     edges=edges,
@@ -304,6 +321,7 @@ exercise.requirement(
     "both generators are restored: the one passed in, and PyTorch's global one",
     points=0.5,
     probe=resumed,
+    saves=files,
     rules=dict.fromkeys(BACK, "ignored"),
     visible=visible,
     edges=edges,

@@ -67,32 +67,38 @@ def story(student, factor, interval, batches):
     }
 
 
-def resumed(student, factor, interval, before, after):
-    """Saves a state after some steps, each good or not, and goes on from it; others use the same state meanwhile."""
+def step(scaler, fine):
+    """One step with a gradient that is finite or not, and what the scaler holds then."""
     import torch
 
     weight = torch.zeros(1)
-    optimizer = torch.optim.SGD([weight], lr=1.0)
+    weight.grad = torch.full((1,), 1.0 if fine else float("inf"))
+    scaler.step(torch.optim.SGD([weight], lr=1.0))
+    return [scaler.factor, scaler.good_steps]
 
-    def step(scaler, fine):
-        weight.grad = torch.full((1,), 1.0 if fine else float("inf"))
-        scaler.step(optimizer)
-        return [scaler.factor, scaler.good_steps]
 
+def state(student, factor, interval, before, after):
+    """A scaler's state after some steps, each good or not."""
     scaler = student.LossScaler(factor, interval)
     for fine in before:
         step(scaler, fine)
-    state = scaler.state_dict()
-    held = sorted({type(value).__name__ for value in state.values()}) if isinstance(state, dict) else []
+    held = scaler.state_dict()
     for _ in range(2):
         step(scaler, False)
+    return held
+
+
+def resumed(student, factor, interval, before, after, saved=None):
+    """Goes on from a scaler's state, saved here or in another process; others use the same state meanwhile."""
+    saved = state(student, factor, interval, before, after) if saved is None else saved
+    held = sorted({type(value).__name__ for value in saved.values()}) if isinstance(saved, dict) else []
     other = student.LossScaler(7.0, 55)
-    other.load_state_dict(state)
+    other.load_state_dict(saved)
     step(other, False)
     new = student.LossScaler(3.0, 77)
-    new.load_state_dict(state)
+    new.load_state_dict(saved)
     return {
-        "the state is a dict": isinstance(state, dict),
+        "the state is a dict": isinstance(saved, dict),
         "types in the state other than numbers": [kind for kind in held if kind not in ("int", "float")],
         "factor and good_steps after loading": [new.factor, new.good_steps],
         "factor and good_steps after each further step": [step(new, fine) for fine in after],
@@ -228,6 +234,7 @@ exercise.requirement(
     "state_dict returns plain numbers that don't change afterward, and any scaler can load them and continue",
     points=0.75,
     probe=resumed,
+    saves=state,
     visible=[
         given(8.0, 3, [True, True], [True, True], says="LossScaler(8.0, 3) takes two good steps, saves its "
                                                        "state, and takes two more steps; a second scaler loads "
