@@ -263,7 +263,7 @@ def alike(got: dict[str, Any], mistaken: dict[str, Any], how: Comparison, want: 
     """Whether an outcome is what a known mistake leads to. The text of errors must agree too, except for numbers.
 
     Numbers that vary from run to run must be the mistake's own, which only a program that draws the same random numbers
-    gets. With ``want``, the expected value, they may lie in a range as wide as the expected one around those.
+    gets. With ``want``, the expected value, they may lie in a range around those, at least as wide as the expected one.
     """
     if "error" in how.parts and not isinstance(mistaken["value"], Raised):
         return how.difference(got, mistaken) is None
@@ -286,7 +286,10 @@ def alike(got: dict[str, Any], mistaken: dict[str, Any], how: Comparison, want: 
 
 
 def _around(mistaken: Any, want: Any) -> Any:
-    """A range as wide as ``want`` around a number, or a list or dict of such ranges; None if there is no such range."""
+    """A range as wide as ``want`` around a number, or a list or dict of such ranges; None if there is no such range.
+
+    A larger number varies more, and one may vary where the right one doesn't.
+    """
     found: Any
     if isinstance(want, dict) and isinstance(mistaken, dict) and want.keys() == mistaken.keys():
         found = {key: _around(mistaken[key], want[key]) for key in want}
@@ -296,7 +299,7 @@ def _around(mistaken: Any, want: Any) -> Any:
         return None if None in found else found
     if isinstance(want, tuple) and _is_number(mistaken) and math.isfinite(mistaken):
         middle, half = (want[0] + want[1]) / 2, (want[1] - want[0]) / 2
-        half *= max(1.0, abs(mistaken / middle)) if middle else 1.0  # numbers ten times as large vary ten times as much
+        half = max(half, half * abs(mistaken / middle) if middle else 0.0, 0.1 * abs(mistaken))
         return (mistaken - half, mistaken + half) if math.isfinite(half) else None
     return None
 

@@ -209,25 +209,26 @@ def name_mistake(check: Check, tried: Sequence[Tried]) -> int | None:
     mistakes may agree there.
 
     Numbers that vary from run to run are first taken as they are, since a student's code may well draw the same ones.
-    If that names no mistake, they may vary, and what fits two mistakes names neither.
+    If they name no mistake, they may vary; then a mistake has to explain every case, and no other may.
     """
     failing = [each for each in tried if _difference(each) is not None]
-    partly = []
-    for varied in (False, True):
-        whole, best, explained = [], None, 0
-        for mistake in range(len(check.mistakes)):
-            count = sum(_shows(each, mistake, varied) for each in failing)
-            told_apart = [each for each in tried if mistake in each[1].mistakes]
-            if count == len(failing) == len(told_apart):
-                whole.append(mistake)
-            contradicted = any(_difference(each) is None for each in told_apart)
-            if count > explained and 2 * count >= len(failing) and not contradicted:
-                best, explained = mistake, count
-        if whole:
-            clear = not varied or len({check.mistakes[each] for each in whole}) == 1
-            return whole[0] if clear else None
-        partly.append(best)
-    return next((best for best in partly if best is not None), None)
+    told_apart = [[each for each in tried if mistake in each[1].mistakes] for mistake in range(len(check.mistakes))]
+    best, explained = None, 0
+    for mistake, cases in enumerate(told_apart):
+        count = sum(_shows(each, mistake) for each in failing)
+        if count == len(failing) == len(cases):
+            return mistake
+        contradicted = any(_difference(each) is None for each in cases)
+        if count > explained and 2 * count >= len(failing) and not contradicted:
+            best, explained = mistake, count
+    varied = [
+        mistake
+        for mistake, cases in enumerate(told_apart)
+        if len(cases) == len(failing) and all(_shows(each, mistake, varied=True) for each in failing)
+    ]
+    if len({check.mistakes[mistake] for mistake in varied}) == 1:
+        return varied[0]
+    return best
 
 
 def _failure(tried: Tried, sentence: str | None) -> Failure:

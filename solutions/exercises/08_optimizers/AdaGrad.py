@@ -7,10 +7,11 @@ from autograder.authoring.strategies import any_of, shapes, tensors
 exercise = Exercise("Go through the two formulas in order. What has to be in self.state[p] before a parameter's first step?")
 
 
-def steps(student, values, gradients, groups, interrupted=0, later=None):
+def steps(student, values, gradients, groups, interrupted=0, later=None, defaults=False):
     """The parameters after each step. A group is (places in values, settings); later: the settings of all from step 2 on.
 
-    After so many steps as `interrupted` says, a new optimizer goes on with the state_dict of the first.
+    After so many steps as `interrupted` says, a new optimizer goes on with the state_dict of the first. defaults: it is
+    made without settings.
     """
     import copy
 
@@ -18,7 +19,7 @@ def steps(student, values, gradients, groups, interrupted=0, later=None):
 
     def new_optimizer():
         made = [{"params": [parameters[i] for i in places], **own} for places, own in groups]
-        return student.AdaGrad(made, lr=0.5, eps=0.25)
+        return student.AdaGrad(made) if defaults else student.AdaGrad(made, lr=0.5, eps=0.25)
 
     parameters = [torch.nn.Parameter(value.clone()) for value in values]
     optimizer = new_optimizer()
@@ -162,6 +163,7 @@ exercise.requirement(
         "zero after others": given([ten], numbers(3.0, 0.0, 3.0), plain),
         "a tiny gradient": given([torch.tensor([0.0])], numbers(1e-4, 1e-3), [([0], {"eps": 1e-5})]),
         "the usual settings": given([torch.ones(3)], [[torch.ones(3)], [-torch.ones(3)]], [([0], {"lr": 1e-2, "eps": 1e-8})]),
+        "the defaults": given([torch.ones(1)], numbers(1e-8, 3e-8), plain, defaults=True),
         "a scalar": given([torch.tensor(1.0)], [[torch.tensor(2.0)]] * 2, plain),
         "no elements": given([torch.ones(0)], [[torch.ones(0)]], plain),
         "a transposed matrix": given([torch.ones(3, 2).T], [[torch.arange(1.0, 7.0).view(2, 3)]] * 2, plain),

@@ -186,6 +186,7 @@ exercise.requirement(
         "a gradient of zero": given([torch.tensor([1.0, 2.0])], [[torch.zeros(2)], [torch.ones(2)]], one()),
         "the usual settings": given([torch.ones(3)], [[torch.ones(3)], [-torch.ones(3)]],
                                     one(lr=1e-3, betas=(0.9, 0.999), eps=1e-8)),
+        "the defaults": given([torch.ones(1)], numbers(1e-8, 3e-8), [([0], {})]),
         "no momentum": given([torch.ones(1)], numbers(1.0, 2.0), one(betas=(0.0, 0.9))),
         "no memory of squares": given([torch.ones(1)], numbers(1.0, 2.0), one(betas=(0.5, 0.0))),
         "a scalar": given([torch.tensor(1.0)], [[torch.tensor(2.0)]], one()),

@@ -10,12 +10,13 @@ exercise = Exercise("Go through the groups and their parameters. Which parameter
 def steps(student, values, gradients, groups, later=None, added=(), lr=0.5):
     """The parameters after each step. A group is (places in values, settings); later: the lr of all from step 2 on.
 
-    Parameters at the places `added` come as one more group before step 2, with an lr of 0.125.
+    Parameters at the places `added` come as one more group before step 2, with an lr of 0.125. lr = None: the default.
     """
     import torch
 
     parameters = [torch.nn.Parameter(value.clone()) for value in values]
-    optimizer = student.SGD([{"params": [parameters[i] for i in places], **own} for places, own in groups], lr=lr)
+    made = [{"params": [parameters[i] for i in places], **own} for places, own in groups]
+    optimizer = student.SGD(made) if lr is None else student.SGD(made, lr=lr)
     after = {}
     try:
         for number, step in enumerate(gradients, 1):
@@ -133,6 +134,7 @@ exercise.requirement(
         "float64": given([x.double()], [[gx.double() / 3]], one),
         "a huge gradient": given([x], [[1e30 * gx]], one),
         "a step of 0": given([x], [[gx]], one, lr=0.0),
+        "the default lr": given([x], [[gx]], one, lr=None),
     },
     domain=runs(),
 )

@@ -10,10 +10,10 @@ exercise = Exercise("First divide and check all gradients, then decide whether t
 
 
 def scaled(student, value, factor, overflows=0):
-    """The scaled loss and the gradient that it sends back, after so many overflows."""
+    """The scaled loss and the gradient that it sends back, after so many overflows. factor = None: the default."""
     import torch
 
-    scaler = student.LossScaler(factor, 5)
+    scaler = student.LossScaler() if factor is None else student.LossScaler(factor, 5)
     for _ in range(overflows):
         weight = torch.zeros(1)
         weight.grad = torch.full((1,), float("inf"))
@@ -149,6 +149,7 @@ exercise.requirement(
         given(torch.tensor(0.5), 1024.0, 2, says="scale(loss) for a loss of 0.5, after two overflows, with an initial factor of 1024"),
     ],
     edges={
+        "the default factor": given(torch.tensor(0.5), None),
         "a loss of 0": given(torch.tensor(0.0), 8.0),
         "a negative loss": given(torch.tensor(-3.0), 8.0),
         "a factor below 1": given(torch.tensor(3.0), 1.0, 3),

@@ -10,7 +10,10 @@ exercise = Exercise(
 
 
 def run(student, values, gradients, lr):
-    """Steps on simulated ranks; gradients[step][rank] has a tensor for each parameter. What each rank ends with."""
+    """Steps on simulated ranks; gradients[step][rank] has a tensor for each parameter. What each rank ends with.
+
+    lr = None: the default.
+    """
     import torch
 
     from course_utils.ranks import simulate
@@ -19,7 +22,7 @@ def run(student, values, gradients, lr):
         sent, after, own_grad, same_memory = [], [], "unchanged", True
         parameters = [torch.nn.Parameter(value.clone()) for value in values]
         memory = [p.detach() for p in parameters]
-        optimizer = student.ShardedAdamW(parameters, group, lr=lr)
+        optimizer = student.ShardedAdamW(parameters, group, **({} if lr is None else {"lr": lr}))
         for step in gradients:
             own = [gradient.clone() for gradient in step[group.rank]]
             for p, gradient in zip(parameters, own, strict=True):
@@ -127,6 +130,7 @@ def edges():
         "as small as eps": given([x[:3]], [[[1e-8 * x[:3]], [2e-8 * x[:3]]]] * 2, 0.25),
         "float64": given([x.double()], [[[x.double()], [3 * x.double()]]] * 2, 0.25),
         "gradients of zero on one rank": given([x], [[[0 * x], [x]]], 0.25),
+        "the default lr": given([x], [[[x], [2 * x]]], None),
     }
 
 
