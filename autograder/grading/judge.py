@@ -426,7 +426,7 @@ _ODD_MODULES = re.compile(
 )
 _ODD_NAMES = frozenset(["threading", "_thread", "concurrent", "atexit", "signal", "marshal", "mmap"])
 # Bounded, since a submission's thousand repetitions would otherwise be scanned a million times.
-_READY_MADE = r"\b(?:checkpoint|data|flops|timing)[ \t]{{0,9}}\.[ \t]{{0,9}}(?:{0})\b|(?<![\w.])napkin\.[\w.]{{1,60}}"
+_READY_MADE = r"\b(?:checkpoint|data|flops|timing)[ \t]{{0,9}}\.[ \t]{{0,9}}(?:{0})\b|\bnapkin\.[\w.]{{1,60}}"
 # PyTorch's own function or class of the exercise's name: as an attribute, in an import, and by its text.
 _TORCHS = (
     r"\b(?:torch|nn|F|optim)\.(?!backends\b)(?:\w+\.){{0,3}}(?i:{0})\b|"
@@ -451,25 +451,41 @@ _TOOLS = re.compile(
     r"\b(?:FlopCounterMode|flop_counter|forward_ad|make_dual|gradcheck|get_numerical_jacobian|jvp|jacfwd|jacrev)\b|"
     r"\bfrom[ \t]+torch[\w.]{0,60}[ \t]+import[ \t]*\*|\btype\(\s?optimizer\s?\)|\breload\(\s?torch\b[\w.]{0,60}"
 )
-_TEXT = re.compile(r"""(\"{3}|'{3})(?:.|\n)*?\1|"[^"\n]*"|'[^'\n]*'|#[^\n]*""")  # strings and comments
+# Strings and comments. Whatever isn't closed ends with its line, or with the text: looking on from each quote in vain
+# would take time with the square of their number.
+_TEXT = re.compile(
+    r"""\"{3}(?:\\[\s\S]|[^\\])*?(?:\"{3}|\Z)|'{3}(?:\\[\s\S]|[^\\])*?(?:'{3}|\Z)|"""
+    r""""(?:\\[\s\S]|[^"\\\n])*+"?|'(?:\\[\s\S]|[^'\\\n])*+'?|#[^\n]*"""
+)
 _DOT = re.compile(r" ?(?:\\?\n ?){0,3}\.(?: ?\\?\n){0,3} ?")
 _FROM = re.compile(r"\bfrom[ \t]+(course_utils[\w.]{0,60})[ \t]+import[ \t]*(\([^)]{0,300}|[^\n;]{0,300})")
-_IMPORT = re.compile(
-    r"\bimport[ \t]+(?:[\w., \t]{0,100},[ \t]{0,9})?(course_utils[\w.]{0,60}(?:[ \t]+as[ \t]+\w{1,60})?)"
-)
+_IMPORT = re.compile(r"\bimport[ \t]+([\w., \t]{1,300})")
+_NAMED = re.compile(
+    r"(?:[\w.]{1,80}(?: as \w{1,60})?|\*)\Z"
+)  # in an import; nothing else gets into a note or a pattern
 _OF_MEMORY = re.compile(r"(?<![\w.])memory\.\w{1,60}")
-_COMPUTES = re.compile(r"course_utils\.(?:napkin|data|flops|checkpoint|memory|timing|explorers)\b")
+# Parts that compute what exercises ask for, and the library as a whole, which has them all.
+_COMPUTES = re.compile(
+    r"course_utils(?:\.(?:napkin|data|flops|checkpoint|memory|timing|explorers)\b|\.\*|(?: as \w+)?\Z)"
+)
 _EXPLORERS = "course_utils.explorers."
 
 
 def _library(text: str) -> set[str]:
     """What a cell imports from those parts of the course's library that compute what exercises ask for."""
     text = text.replace("\\\n", " ")
-    found = set(_IMPORT.findall(text))
+    found = {name for names in _IMPORT.findall(text) for name in _listed(names)}
     for module, names in _FROM.findall(text):
-        listed = (" ".join(name.split()) for name in re.sub("#.*", "", names).strip("( \t").split(","))
-        found |= {f"{module}.{name}" for name in listed if name}
+        found |= {f"{module}.{name}" for name in _listed(re.sub("#.*", "", names).strip("( \t"))}
     return {each for each in found if _COMPUTES.match(each)}
+
+
+def _listed(names: str) -> Iterator[str]:
+    """The names in an import. Nothing follows the last one that counts: a string may have any text there."""
+    for name in names.split(","):
+        if not _NAMED.match(name := " ".join(name.split())):
+            return
+        yield name
 
 
 def _bare_modules(text: str, known: set[str]) -> set[str]:
@@ -479,6 +495,7 @@ def _bare_modules(text: str, known: set[str]) -> set[str]:
     given, code = {name.rpartition(".")[2] for name in known}, _TEXT.sub("''", text)
     bare = given.intersection(_MODULE.findall(code))
     explorers = {name.removeprefix(_EXPLORERS) for name in known if name.startswith(_EXPLORERS)}
+    explorers = {name.split(" ")[-1] for name in explorers if name != "*"}
     bare |= {name for name in explorers if re.search(_EXPLORER.format(name), code)}
     return {name for name in bare if not re.search(_VARIABLE.format(name), code)}
 
@@ -488,7 +505,7 @@ def _functions(text: str, known: set[str], exercise: Exercise) -> set[str]:
     names have a word in common with the exercise's: ``count_flops`` in `model_flops`.
     """
     code = _IMPORT.sub("''", _FROM.sub("''", _TEXT.sub("''", text)))
-    names = {name.rpartition(".")[2].split(" ")[-1] for name in known}
+    names = {name.rpartition(".")[2].split(" ")[-1] for name in known} - {"*"}
     called = {name for name in names if re.search(rf"(?<![\w.]){name}\b", code)}  # also `work = count_flops`
     called = {name for name in called if not re.search(_VARIABLE.format(name), code)} | set(_OF_MEMORY.findall(code))
     return {name for name in called if {*exercise.name.split("_")}.intersection(re.split(r"[._]", name))}
@@ -498,12 +515,21 @@ def _plain(text: str, imports: Set[str]) -> str:
     """A cell's text as Python reads it, which takes `𝐒GD` for `SGD`, without lines of comments and the lecture's
     ``imports``.
     """
-    lines = unicodedata.normalize("NFKC", text).splitlines(keepends=True)
+    lines = re.split(r"(?<=\n)", re.sub(r"\r\n?", "\n", _NOT_ASCII.sub(_as_name, text)))
     plain = "".join(line for line in lines if line.strip() not in imports and not line.lstrip().startswith("#"))
     # Twice if Python reads more than one line, or blanks, around a dot: `data . get_batch`.
     bare = re.sub(r"[ \t]+", " ", _TEXT.sub(lambda found: "" if found[0][0] == "#" else found[0], plain))
     joined = _DOT.sub(".", bare)
     return plain if joined == bare else f"{plain}\n{joined}"
+
+
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+
+
+def _as_name(found: re.Match[str]) -> str:
+    """Characters as Python reads them in a name. Others stay: a wide quote is none, and some would become twenty."""
+    plain = unicodedata.normalize("NFKC", found[0])
+    return plain if re.fullmatch(r"\w+", plain) and len(plain) <= 4 * len(found[0]) else found[0]
 
 
 def _suspicious(program: Program) -> list[str]:

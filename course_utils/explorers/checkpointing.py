@@ -121,8 +121,8 @@ def show(panel: Panel, *, first: dict[str, float]) -> Picture:
         f"and computing lost work again takes {_share(parts[1])}. The best interval is {_time(best)}; "
         f"Young's approximation is √(2 · {_time(saving)} · {_time(between)}) = {_time(young(saving, between))}."
     )
-    if best > saving * 2 and interval <= saving:
-        finding += " When an interval is shorter than a save, most of the time goes into saving."
+    if parts[0] > 1 + parts[1]:
+        finding += " A save takes longer than the work before it: most of the time goes into saving."
     return Picture(title, drawing, finding)
 
 

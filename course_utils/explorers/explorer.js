@@ -68,7 +68,9 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
     point();
   }
 
-  /** What's wrong stands right below its control, over whatever is there: the picture is faded, and nothing moves. */
+  /** What's wrong stands at its control, over whatever is there: the picture is faded, and nothing moves.
+
+      It stands below the control, or above it, or if other controls are there, below all of them. */
   function point() {
     const control = current.problem && line.textContent === wrong() ? controls.get(current.at) : null;
     note.classList.toggle("course-at", Boolean(control));
@@ -77,8 +79,13 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
     const frame = root.getBoundingClientRect();
     const box = control.input.getBoundingClientRect();
     const left = Math.max(0, Math.min(box.left - frame.left, root.clientWidth - line.offsetWidth));
+    const others = [...controls.values()].filter((each) => each !== control).map((each) => each.box.getBoundingClientRect());
+    const height = line.offsetHeight, start = frame.left + left, end = start + line.offsetWidth;
+    const free = (top) => !others.some((o) => o.top < top + height && top < o.bottom && o.left < end && start < o.right);
+    const below = Math.max(box.bottom, ...others.map((other) => other.bottom)) + 3;
+    const top = [box.bottom + 3, box.top - height - 3].find((place) => place >= frame.top && free(place)) ?? below;
     line.style.left = `${left}px`;
-    line.style.top = `${box.bottom - frame.top + 3}px`;
+    line.style.top = `${top - frame.top}px`;
   }
 
   function wrong() {

@@ -241,6 +241,7 @@ def show(panel: Panel, *, initializer: str, nonlinearity: str, width: int) -> Pi
         "A gradient "
         f"with a std of 1 in the last layer has a std of {_said(back)} in layer 1 (predicted: {_said(lines[1][0])})."
     )
+    finding += _apart(points, lines, size, phi in HOMOGENEOUS)
     return Picture(title, drawing, finding + _limits(points, lines))
 
 
@@ -290,6 +291,22 @@ def _panel(drawing: Drawing, name: str, x: Axis, y: Axis, line: list[float], mar
 
 def _fate(ratio: float) -> str:
     return "explode" if ratio > KEEPS[1] else "vanish" if ratio < KEEPS[0] else "keep their scale"
+
+
+def _apart(points: Sequence[list[float]], lines: Sequence[list[float]], width: int, scale_free: bool) -> str:
+    """Why the points are far from the line, if they are: a factor of three."""
+    pairs = [(point, line[layer - 1]) for each, line in zip(points, lines, strict=True)
+             for point, layer in zip(each, SHOWN, strict=True)]  # fmt: skip
+    if all(1 / 3 < point / line < 3 for point, line in pairs if line):
+        return ""
+    said = (
+        f" The line is for very wide networks; with {width} numbers per layer, each layer deviates a little from it, "
+    )
+    return said + (
+        f"and over {DEPTH} layers that adds up."
+        if scale_free
+        else "and each deviation changes the factors of all layers after it."
+    )
 
 
 def _limits(points: Sequence[list[float]], lines: Sequence[list[float]]) -> str:

@@ -98,7 +98,7 @@ def show(panel: Panel, *, budget: float, ratio: float) -> Picture:
     least, there = loss(*divided(budget, best)), _words(float(f"{best:.2g}"))
     finding = f"For {readable(budget, 'FLOPs')} the fit predicts a loss of {loss(parameters, tokens):.3f}"
     if f"{loss(parameters, tokens) - least:.3f}" == "0.000":
-        finding += f", as low as with the best ratio, about {there} tokens per parameter."
+        finding += f", to three digits as low as with the best ratio, about {there} tokens per parameter."
     else:
         finding += (
             f" here and {least:.3f} at best, with {there} tokens per parameter; with that ratio, {_percent(here)} of "

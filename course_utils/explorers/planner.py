@@ -240,8 +240,12 @@ def _title(found: Plan) -> str:
 def _finding(found: Plan) -> str:
     parts = [f"{found.title}.", found.verdict]
     parts += [f"To make it fit: {found.advice[0]}"] if found.advice else []
-    parts += [f"Warning: {warning}" for warning in found.warnings]
-    return " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts if part)
+    said = " ".join(_ended(part) for part in parts if part)
+    return "\n".join([said, *(f"⚠ {_ended(warning)}" for warning in found.warnings)])
+
+
+def _ended(part: str) -> str:
+    return part if part.endswith((".", "!", "?")) else f"{part}."
 
 
 def _drawn(panel: Panel, found: Plan, card: str) -> Drawing:

@@ -119,17 +119,17 @@ def show(
     )
 
     promised = chosen in ACCELERATORS  # your own card's promised peak isn't known here
-    flat = "the peak" if promised else "the flat roof"
+    flat = "the peak" if promised else "what the flat roof allows"
     bound = intensity < ridge
     share = f"{rate / peak:.2g}" if rate < 0.01 * peak else f"{rate / peak:.0%}"
     product = f"[{rows:,}, {inner:,}] @ [{inner:,}, {columns:,}]"
     limited = "memory-bound" if bound else "compute-bound"
     reach = f"{share} of {flat}" if bound else flat
-    title = f"{limited.capitalize()} on {chosen}: at best {reach}, {readable(work / rate, 's')}"
+    title = f"{limited.capitalize()} on {chosen}: at best {readable(rate, 'FLOP/s')}, and {readable(work / rate, 's')}"
     finding = (
         f"{product} in {_NAMES.get(dtype, dtype)} has an intensity of {readable(intensity, 'FLOP/B')}, and the ridge "
         f"point is at {readable(ridge, 'FLOP/B')}: {limited} on {chosen}. At best it reaches "
-        f"{readable(rate, 'FLOP/s')}, {reach}, and takes {readable(work / rate, 's')}."
+        f"{readable(rate, 'FLOP/s')} ({reach}) and takes {readable(work / rate, 's')}."
     )
     return Picture(title, drawing, finding)
 

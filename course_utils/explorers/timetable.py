@@ -16,7 +16,7 @@ TICKS = 2 * (MICROBATCHES[-1] + STAGES[-1] - 1)  # of the longest timetable: the
 _ROW = 16.0
 # With what "now" hides in the faint copy of the setting before: it keeps only outlines.
 _LOOKS = {
-    "later": "l-grid l-now", IDLE: "l-quiet l-now", "F": "f-data f-soft f-edged f-now", "B": "f-compute f-now",
+    "later": "l-grid l-now", IDLE: "f-context f-soft f-now", "F": "f-data f-soft f-edged f-now", "B": "f-compute f-now",
 }  # fmt: skip
 SCHEDULES = {False: "all forward passes first (GPipe)", True: "1F1B: one forward, one backward"}
 
@@ -40,7 +40,7 @@ def show(panel: Panel, *, stages: int, microbatches: int) -> Picture:
     time = panel.slider("ticks", range(ticks + 1), ticks, lambda t: "all" if t == ticks else f"{t}", play=400)
 
     tables = {early: napkin.schedule(stages, microbatches, early) for early in SCHEDULES}
-    drawing = Drawing(panel.width, 2 * (18 + _ROW * STAGES[-1]) + (58 if panel.narrow else 42))
+    drawing = Drawing(panel.width, 2 * (18 + _ROW * STAGES[-1]) + 58)
     for early, lines in tables.items():
         _table(drawing, panel.narrow, lines, time, early, 12.0 + early * (24 + _ROW * STAGES[-1]))
     _legend(drawing, panel.narrow)
@@ -124,11 +124,10 @@ def _boxes(drawing: Drawing, lines: list[list[str]], time: int, name: str, place
                     words.append((x + width / 2, y + 11))
     for kind, look in _LOOKS.items():
         if boxes[kind]:
-            dashes = "2 2" if kind == IDLE else ""
-            drawing.shape("path", d=boxes[kind], class_=look, stroke_dasharray=dashes, data_key=f"{name}{kind}")
+            drawing.shape("path", d=boxes[kind], class_=look, data_key=f"{name}{kind}")
     drawing.past(before, key=f"{name}past")
     for x, y in words:
-        drawing.text(x, y, "waits", anchor="middle", size=11, look="quiet")
+        drawing.text(x, y, "waits", anchor="middle", size=11)
     if 0 < time < len(lines[0]):
         x, height = left + cell * (time - 1) - 1.5, _ROW * len(lines)
         drawing.shape(
@@ -142,13 +141,12 @@ def _box(x: float, y: float, width: float, height: float = _ROW - 2) -> str:
 
 
 def _legend(drawing: Drawing, narrow: bool) -> None:
-    x, y = 28.0 if narrow else 54.0, drawing.height - (24 if narrow else 8)
+    x, y = 28.0 if narrow else 54.0, drawing.height - 24
     # On a phone a box has room for the microbatch's number only, dark on a forward pass and light on a backward one.
     passes = ("forward", "backward") if narrow else ("F: forward", "B: backward")
     for kind, words, look in (("F", passes[0], "ink"), ("B", passes[1], "paper"), (IDLE, "waits", "")):
         drawing.shape(
             "rect", behind=True, x=x, y=y - 10, width=12.0, height=12.0, class_=_LOOKS[kind],
-            stroke_dasharray="2 2" if kind == IDLE else None,
         )  # fmt: skip
         if narrow and look:
             drawing.text(x + 6, y, "1", anchor="middle", size=11, look=look)
@@ -156,3 +154,5 @@ def _legend(drawing: Drawing, narrow: bool) -> None:
         x += 18 + wide(words, 11) + 14
     said = "one tick a pass →" if narrow else "time, one tick for each pass →"
     drawing.text(x, y, said, size=11, look="quiet", behind=True)
+    said = "keeps: microbatches held" if narrow else "keeps: microbatches whose activations a stage holds"
+    drawing.text(28.0 if narrow else 54.0, drawing.height - 8, said, size=11, look="quiet", behind=True)

@@ -84,17 +84,22 @@ def show(panel: Panel, *, parameters: float, tokens: float, cards: int, card: st
     right = Axis(1e3, 1e9, *((432, 690) if not panel.narrow else (132, 310)), log=True)
     _bill(drawing, right, top, 28.75 if not panel.narrow else 18.0, hours, run, rent.value if rent else 0.0)
 
-    bill = f"{counted(hours * rent.value)} USD" if rent else f"{counted(hours)} GPU-hours"
+    unit = "TPU-hours" if chosen.startswith("TPU") else "GPU-hours"
+    bill = f"{counted(hours * rent.value)} USD" if rent else f"{counted(hours)} {unit}"
     title = f"{duration(days).capitalize()} and {bill} on {count:,} × {chosen}"
     finding = (
         f"6 · {counted(n)} parameters · {counted(d)} tokens = {readable(training.flops, 'FLOPs')}: at an MFU of "
-        f"{used:.2f} that's {counted(hours)} GPU-hours"
+        f"{used:.2f} that's {counted(hours)} {unit}"
     )
     finding += f", {counted(hours * rent.value)} USD at {rent.value:.2f} an hour" if rent else ""
     finding += f", and {duration(days)} if {count:,} share them." if count > 1 else f", and {duration(days)} on one."
-    if taken:
+    if not rent:
+        finding += f" The facts have no price of a {chosen}."
+    if taken and taken.note.split()[0] == chosen.split()[0]:
         times = f"{plain(taken.value / hours)} times that"
         finding += f" The published figure is {counted(taken.value)} ({taken.note}): {times}."
+    elif taken:
+        finding += f" The published figure is {counted(taken.value)}, on another card ({taken.note})."
     return Picture(title, drawing, finding)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -472,6 +473,15 @@ def test_a_function_that_gives_a_constant_is_never_paid(path: Path, box: sandbox
         ("get_batch", "get_batch = data .get_batch", "data.get_batch"),
         ("get_batch", "import os, course_utils.data as d\nget_batch = d.get_batch", "course_utils.data as d"),
         ("get_batch", "from course_utils import \\\n  data as d\nget_batch = d.get_batch", "course_utils.data as d"),
+        ("get_batch", "import course_utils as cu\nget_batch = cu.data.get_batch", "data.get_batch, course_utils as cu"),
+        ("get_batch", "import os, course_utils\nlib = course_utils.data", "course_utils"),
+        ("get_batch", "import course_utils.data as d, course_utils.device\nget_batch = d.get_batch",
+         "course_utils.data as d"),
+        ("get_batch", "import course_utils.device\nget_batch = course_utils.napkin.step", "napkin.step"),
+        ("get_batch", "quoted = '\\''; lib = data #'\nget_batch = lib.get_batch", "data"),
+        ("get_batch", "wide = '\uff02\uff02\uff02'\nlib = data", "data"),
+        ("get_batch", "form = '\f#'; from course_utils.data import get_batch", "course_utils.data.get_batch"),
+        ("get_batch", "# a comment\rfrom course_utils.data import get_batch", "course_utils.data.get_batch"),
         ("get_batch", "def get_batch(data, *rest):\n    return mine(data)", None),
         ("get_batch", "get_batch = data.𝐠et_batch", "data.get_batch"),
         ("get_batch", "from course_utils . data import get_batch as mine", "course_utils.data.get_batch as mine"),
@@ -491,7 +501,7 @@ def test_a_function_that_gives_a_constant_is_never_paid(path: Path, box: sandbox
         ("get_batch", "def get_batch(tokens, *rest):\n    for data in tokens:\n        pass\n    return data", None),
         ("get_batch", "def get_batch(tokens, *rest):\n    with mine() as data:\n        return data", None),
     ],
-)
+)  # fmt: skip
 def test_what_no_answer_needs_is_noted_for_a_person(
     name: str, code: str, noted: str | None, box: sandbox.Sandbox
 ) -> None:
@@ -536,7 +546,23 @@ def test_no_reference_is_noted() -> None:
         assert judge._suspicious(program.Program(problems, problems.answered(right))) == []
 
 
-@pytest.mark.parametrize("line", ["from course_utils import ", "course_utils." + "a" * 60 + " ", "data." * 12])
+@pytest.mark.parametrize("said", ["*", "[", "x,(a+)+!", "x: all is well [bold]OK[/]", "(a+)+", "x as y.z"])
+def test_nothing_but_names_of_an_import_gets_into_a_pattern_or_a_note(said: str) -> None:
+    problems = checks.problems(source.read(project.source_path("00_napkin_math")))
+    code = f'note = """\nfrom course_utils.explorers import {said}\n"""\n{"a" * 60} = 1'
+    began = time.process_time()
+    notes = judge._suspicious(program.Program(problems, problems.answered({"two_weeks": code})))
+    assert time.process_time() - began < 10
+    assert {each for note in notes for each in re.findall(r"explorers(\S*)", note)} <= {".*,", ".x,"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from course_utils import ", "course_utils." + "a" * 60 + " ", "data." * 12, '"\\"', "\'\'\'", "\\",
+        '"\n', "\ufdfa", "import a, ", '#"',
+    ],
+)  # fmt: skip
 def test_looking_for_what_no_answer_needs_takes_time_in_proportion_to_the_text(line: str) -> None:
     problems = checks.problems(source.read(project.source_path("09_training_loop")))
     began = time.process_time()

@@ -288,7 +288,7 @@ def test_every_piece_of_the_memory_has_its_words_and_bytes_in_a_legend(task: str
 )
 def test_a_context_beyond_a_models_positions_is_warned_of(state: dict[str, str], warning: str) -> None:
     finding = planner.explore().frame({"model": "GPT-2 small", "cards": "1", **state})["finding"]
-    assert (f"Warning: {warning}" in finding) == bool(warning) and ("at most 1,024" in finding) == bool(warning)
+    assert (f"⚠ {warning}" in finding) == bool(warning) and ("at most 1,024" in finding) == bool(warning)
 
 
 def test_a_card_without_the_numbers_of_a_recipe_names_the_control() -> None:

@@ -39,7 +39,7 @@ def test_title_and_point_are_the_days_and_the_bill_at_every_setting() -> None:
             n, d = (FACTS[name].value for name in training_time.RUNS[now["run"]])
         cards, peak = number(now["cards"]), ACCELERATORS[now["card"]].peak["bfloat16"]
         hours = 6 * n * d / (peak * float(now["mfu"])) / 3600
-        said = re.match(r"([\d.,e-]+) (\w+) and ([\d.,e-]+)(?: (\w+llion))? (USD|GPU-hours) on ", frame["title"])
+        said = re.match(r"([\d.,e-]+) (\w+) and ([\d.,e-]+)(?: (\w+llion))? (USD|[GT]PU-hours) on ", frame["title"])
         assert said, frame["title"]
         assert number(said[1]) * UNITS[said[2].lower()] == pytest.approx(hours / 24 / cards, rel=6e-3)
         rent = FACTS.get(f"{now['card']} rent")
