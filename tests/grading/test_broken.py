@@ -122,7 +122,7 @@ def deep_nesting(path: Path) -> None:
     path.write_text("[" * 100_000 + "]" * 100_000)
 
 
-@breaks("not a notebook (ValueError)")
+@breaks("in notebook format 0")
 def a_number_without_end(path: Path) -> None:
     path.write_text('{"nbformat": ' + "4" * 10_000 + "}")
 
@@ -349,5 +349,19 @@ def test_an_output_of_nearly_all_that_a_notebook_may_have_costs_nothing(place: P
     cell(notebook, NAMES[0])["outputs"] = [said]
     place.write_text(json.dumps(notebook))
     assert 0.99 < place.stat().st_size / SIZE_LIMIT < 1
+    found = parse(read(place), PROBLEMS)
+    assert found.findings == () and sorted(found.answers(PROBLEMS)) == sorted(NAMES)
+
+
+def test_an_output_with_a_number_of_many_digits_costs_nothing(place: Path) -> None:
+    notebook = copy.deepcopy(RELEASED)
+    said = {
+        "output_type": "execute_result",
+        "data": {"application/json": "DIGITS"},
+        "metadata": {},
+        "execution_count": 1,
+    }
+    cell(notebook, NAMES[0])["outputs"] = [said]
+    place.write_text(json.dumps(notebook).replace('"DIGITS"', "7" * 10_000))
     found = parse(read(place), PROBLEMS)
     assert found.findings == () and sorted(found.answers(PROBLEMS)) == sorted(NAMES)

@@ -54,12 +54,16 @@ def places(drawn, count, dtype, batch, context, first=0, calls=1):
 def often_drawn(student, windows, context, batch, calls, long=False):
     """The inputs of some calls.
 
-    long: the text is 64 million tokens, the numbers below `windows` again and again.
+    long: the text is 64 million tokens, the numbers below `windows` again and again, or "in order", each many times.
     """
     import numpy as np
     import torch
 
-    tokens = np.tile(np.arange(windows, dtype=np.uint8), 2**26 // windows) if long else text_of(windows + context, "uint16")
+    if long:
+        tokens = np.arange(windows, dtype=np.uint8)
+        tokens = (np.repeat if long == "in order" else np.tile)(tokens, 2**26 // windows)
+    else:
+        tokens = text_of(windows + context, "uint16")
     generator = torch.Generator().manual_seed(int(torch.randint(2**31, (1,))))
     drawn = []
     for _ in range(calls):
@@ -257,6 +261,7 @@ exercise.requirement(
         "a row at a time": given(4, 2, 1, 800),
         "a context of 1": given(3, 1, 1500, 1),
         "more windows than float32 has numbers below 1": given(4, 3, 1500, 1, True),
+        "a long text, up to its end": given(4, 3, 1500, 1, "in order"),
     },
     domain=often(),
     hint="A text of n tokens has n - context windows: each of them needs a target for its last token.",
