@@ -503,6 +503,7 @@ keeps a second, more precise copy of each parameter in `float32`, the *master co
 guess = None  # bytes per parameter
 
 # %%
+# What the recipe keeps of each parameter
 mixed = 2 + 2 + 4 + 2 * 4  # parameter, gradient, master copy, two numbers of AdamW
 reconcile("bfloat16 with a float32 master copy and AdamW", guess, mixed, "bytes per parameter")
 
@@ -650,6 +651,7 @@ assert round(largest["AdamW, bfloat16, no master copy"] / 1e9) == 53
 assert largest["SGD, all float32"] == 80e9
 
 # %%
+# The parts of a model of the largest size, above the cards
 finding = "40 billion parameters with AdamW fill eight H100s to the last byte"
 plots.show(
     plots.memory_bar(
@@ -760,7 +762,7 @@ trades them for compute.
 ## 5 · Both at once, and the bill
 
 You now have two answers for eight H100s, and they disagree: a model of 40 billion parameters *fits*, but by the
-20-token rule, two weeks is only long enough to *train* one of 5.6 billion. How long would the larger one take, on 20
+20-token rule, two weeks is only long enough to *train* one of 5.65 billion. How long would the larger one take, on 20
 tokens per parameter and at an MFU of 0.4?
 """
 
@@ -1062,6 +1064,7 @@ assert max(ratios, key=lambda run: ratios[run]) == "Llama 3.1 8B"
 assert round(ratios["Llama 3.1 8B"], 1) == 2.9 and round(ratios["Llama 3.1 70B"], 1) == 1.6
 
 # %% tags=["folded"]
+# Each run's GPU-hours, predicted and published
 finding = f"One formula and one MFU: {len(close)} of 9 published runs within a factor of 1.25"
 plots.show(
     plots.predicted_vs_measured(rows, against="published", title=finding),
@@ -1165,7 +1168,7 @@ So here are the answers to our two questions:
 > for 18 million dollars, give or take a factor of two.
 >
 > *The largest model on eight H100s*: 40 billion parameters, with AdamW at 16 bytes each, sharded, and without counting
-> activations. But for two weeks at an MFU of 0.4, the compute-optimal model has only 5.6 billion parameters.
+> activations. But for two weeks at an MFU of 0.4, the compute-optimal model has only 5.65 billion parameters.
 
 Changing any condition in these answers can change the result a great deal, so always state the conditions with the
 result.

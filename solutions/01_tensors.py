@@ -2,7 +2,7 @@
 r"""
 # 01 · Tensors
 
-[← 00 · Napkin math](../00_napkin_math/00_napkin_math.ipynb) · [02 · Dtypes →](../02_dtypes/02_dtypes.ipynb)
+[← 00 · Napkin math](../00_napkin_math/00_napkin_math.ipynb) &nbsp;|&nbsp; [02 · Dtypes →](../02_dtypes/02_dtypes.ipynb)
 
 > **How many bytes is a model, where are they, and what does it cost to move them?**
 
@@ -300,8 +300,7 @@ r"""
 
 Write `bytes_copied(x, device, dtype)`. It returns how many bytes of *new* memory `x.to(device, dtype)` fills: zero if
 `.to` returns `x` itself; otherwise enough for every element of `x`, since the copy stores each one separately even
-where `x` is a view that repeats a row. Work it out without filling that memory, here or elsewhere, since `device` may
-be one that this machine doesn't have. Like `x.device`, the argument `device` includes the card's index (`cuda:0`). If
+where `x` is a view that repeats a row. Don't make the copy, anywhere: `device` may be one that this machine doesn't have. Like `x.device`, the argument `device` includes the card's index (`cuda:0`). If
 `device` is `meta`, you may assume that `x` is on it already and that its dtype is `dtype`.
 """
 
@@ -439,15 +438,16 @@ a program.
 """
 
 # %% tags=["timed"]
-# Your function, applied to the measurements above. (On a CPU we leave out
-# the largest copy, which may not fit in a fast cache.)
+# Your function, applied to the measurements above
+# On a CPU without the largest copy, which may not fit in a fast cache.
 fitted = slice(None) if devices.on_gpu(device) else slice(7)
 latency, bandwidth = copy_cost(copy_sizes[fitted], copy_seconds[fitted])
 print(f"latency {readable(latency, 's')}, bandwidth {readable(bandwidth, 'B/s')}")
 
 line = [latency + size / bandwidth for size in copy_sizes]
 misses = [abs(says / took - 1) for says, took in zip(line, copy_seconds, strict=True)][fitted]
-print(f"the line misses the copies it was fitted to by at most {max(misses):.0%}")
+but = "" if devices.on_gpu(device) else " (all but the largest)"
+print(f"the line misses the copies it was fitted to{but} by at most {max(misses):.0%}")
 times = copy_sizes[-1] // copy_sizes[0], copy_seconds[-1] / copy_seconds[0]
 finding = timing.conclusion(
     f"{times[0]:,} times the bytes take {times[1]:,.0f} times as long",

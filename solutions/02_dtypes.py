@@ -2,7 +2,7 @@
 r"""
 # 02 · Dtypes
 
-[← 01 · Tensors](../01_tensors/01_tensors.ipynb) · [03 · Strides and views
+[← 01 · Tensors](../01_tensors/01_tensors.ipynb) &nbsp;|&nbsp; [03 · Strides and views
 →](../03_strides_and_views/03_strides_and_views.ipynb)
 
 > **What do the bits inside an element mean, and what gets lost?**
@@ -740,8 +740,8 @@ r"""
 ## 6 · What it means for training
 
 Here's a small network in `float32`. (You needn't be able to read its code yet: gradients come in lecture 06 and models
-in 07.) Before it reaches the first layer's weights, the backward pass computes how the loss depends on the output of the
-first tanh, the nonlinear function after that layer: one gradient for each element of that output. These
+in 07.) On its way to the first layer's weights, the backward pass computes the gradient of the loss with respect to the
+output of the first tanh, the nonlinear function after that layer: one number for each element of that output. These
 gradients are small. The loss is a mean over the batch, so each example's contribution is divided by the batch size:
 16,384 here. (In a language model each *token* is an example, and DeepSeek-V3's batches have up to 63 million of them;
 arXiv:2412.19437.)
@@ -1035,15 +1035,15 @@ for name in ("float8_e4m3fn", "float8_e5m2", "float16", "bfloat16"):
     assert torch.equal(ours.isnan(), nan)
     assert torch.equal(ours[~nan], theirs[~nan])  # every number, and every infinity …
     assert torch.equal(ours[~nan].to(dtype).view(whole), bits[~nan])  # … and back, bit for bit
-    if name == "float16":
-        reconcile("patterns of float16 that are NaN", guess, int(nan.sum()), "")
-        assert nan.sum() == 2 * (2**10 - 1) == 2_046
     line[name] = ours
     patterns += count
     print(
         f"{name:>14}: {count:>6,} patterns, {int(ours.isfinite().sum()):>6,} finite: all agree"
     )
 assert patterns == 131_584
+nans = int(line["float16"].isnan().sum())
+reconcile("patterns of float16 that are NaN", guess, nans, "")
+assert nans == 2 * (2**10 - 1) == 2_046
 
 # %% [markdown]
 r"""

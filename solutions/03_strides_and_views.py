@@ -2,7 +2,7 @@
 r"""
 # 03 · Strides and views
 
-[← 02 · Dtypes](../02_dtypes/02_dtypes.ipynb) · [04 · Einops →](../04_einops/04_einops.ipynb)
+[← 02 · Dtypes](../02_dtypes/02_dtypes.ipynb) &nbsp;|&nbsp; [04 · Einops →](../04_einops/04_einops.ipynb)
 
 > **How does a shape map to memory, and why are some operations free?**
 

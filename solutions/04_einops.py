@@ -2,7 +2,7 @@
 r"""
 # 04 · Einops
 
-[← 03 · Strides and views](../03_strides_and_views/03_strides_and_views.ipynb) · [05 · FLOPs and MFU
+[← 03 · Strides and views](../03_strides_and_views/03_strides_and_views.ipynb) &nbsp;|&nbsp; [05 · FLOPs and MFU
 →](../05_flops_and_mfu/05_flops_and_mfu.ipynb)
 
 > **Which dimension is −2?**

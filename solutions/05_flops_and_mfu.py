@@ -2,7 +2,7 @@
 r"""
 # 05 · FLOPs and MFU
 
-[← 04 · Einops](../04_einops/04_einops.ipynb) · [06 · Gradients and 6N
+[← 04 · Einops](../04_einops/04_einops.ipynb) &nbsp;|&nbsp; [06 · Gradients and 6N
 →](../06_gradients_and_6n/06_gradients_and_6n.ipynb)
 
 > **How fast could this be, and how fast is it?**

@@ -2,7 +2,7 @@
 r"""
 # 06 · Gradients and 6N
 
-[← 05 · FLOPs and MFU](../05_flops_and_mfu/05_flops_and_mfu.ipynb) · [07 · Models and initialization
+[← 05 · FLOPs and MFU](../05_flops_and_mfu/05_flops_and_mfu.ipynb) &nbsp;|&nbsp; [07 · Models and initialization
 →](../07_models_and_init/07_models_and_init.ipynb)
 
 > **What does a training step cost, and where does the 6 come from?**

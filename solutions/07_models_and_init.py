@@ -2,7 +2,7 @@
 r"""
 # 07 · Models and initialization
 
-[← 06 · Gradients and 6N](../06_gradients_and_6n/06_gradients_and_6n.ipynb) · [08 · Optimizers
+[← 06 · Gradients and 6N](../06_gradients_and_6n/06_gradients_and_6n.ipynb) &nbsp;|&nbsp; [08 · Optimizers
 →](../08_optimizers/08_optimizers.ipynb)
 
 > **What should the weights of a model be before training, and why does depth matter?**

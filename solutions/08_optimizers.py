@@ -2,7 +2,7 @@
 r"""
 # 08 · Optimizers
 
-[← 07 · Models and initialization](../07_models_and_init/07_models_and_init.ipynb) · [09 · The training loop
+[← 07 · Models and initialization](../07_models_and_init/07_models_and_init.ipynb) &nbsp;|&nbsp; [09 · The training loop
 →](../09_training_loop/09_training_loop.ipynb)
 
 > **What does an optimizer do with a gradient, and what does it have to remember?**

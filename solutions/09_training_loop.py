@@ -2,7 +2,7 @@
 r"""
 # 09 · The training loop
 
-[← 08 · Optimizers](../08_optimizers/08_optimizers.ipynb) · [10 · Mixed precision
+[← 08 · Optimizers](../08_optimizers/08_optimizers.ipynb) &nbsp;|&nbsp; [10 · Mixed precision
 →](../10_mixed_precision/10_mixed_precision.ipynb)
 
 > **What must a training run remember, so that pulling the plug costs only minutes?**

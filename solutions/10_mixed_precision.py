@@ -2,7 +2,7 @@
 r"""
 # 10 · Mixed precision
 
-[← 09 · The training loop](../09_training_loop/09_training_loop.ipynb) · [11 · Memory →](../11_memory/11_memory.ipynb)
+[← 09 · The training loop](../09_training_loop/09_training_loop.ipynb) &nbsp;|&nbsp; [11 · Memory →](../11_memory/11_memory.ipynb)
 
 > **Which numbers need 32 bits, and which need only 16, or 8?**
 

@@ -2,7 +2,7 @@
 r"""
 # 11 · Memory
 
-[← 10 · Mixed precision](../10_mixed_precision/10_mixed_precision.ipynb) · [12 · Scale →](../12_scale/12_scale.ipynb)
+[← 10 · Mixed precision](../10_mixed_precision/10_mixed_precision.ipynb) &nbsp;|&nbsp; [12 · Scale →](../12_scale/12_scale.ipynb)
 
 > **The model doesn't fit. What can you trade for memory?**
 
@@ -1252,6 +1252,7 @@ fewer = sum(bars["plain"].values()) / sum(bars["+ Adafactor"].values())
 reconcile("the first training", guess, fewer, "times the bytes of the last")
 
 # %% tags=["folded"]
+# The bytes of each method, side by side
 finding = f"Three methods together reduce the bytes that a training run keeps by a factor of {fewer:.1f}"
 plots.show(
     plots.memory_stacks(bars, title=finding),

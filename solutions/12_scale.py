@@ -2,7 +2,7 @@
 r"""
 # 12 · Scale
 
-[← 11 · Memory](../11_memory/11_memory.ipynb) · [13 · Inference →](../13_inference/13_inference.ipynb)
+[← 11 · Memory](../11_memory/11_memory.ipynb) &nbsp;|&nbsp; [13 · Inference →](../13_inference/13_inference.ipynb)
 
 > **One card isn't enough. How do several share one model, and what do they send each other?**
 
@@ -1474,6 +1474,7 @@ assert torch.equal(together[0]["weights"], together[1]["weights"])
 assert torch.allclose(together[0]["weights"], one["weights"], atol=1e-3)
 
 # %% tags=["folded"]
+# The bytes of one process alone, and of each rank
 finding = f"The same training: one process alone holds {times:.1f} times as many bytes as each of two ranks"
 bars = {"one alone": {kind: one[kind] for kind in kinds}}
 bars |= {

@@ -2,7 +2,7 @@
 r"""
 # 13 · Inference
 
-[← 12 · Scale](../12_scale/12_scale.ipynb) · [14 · Capstone: train a small Transformer
+[← 12 · Scale](../12_scale/12_scale.ipynb) &nbsp;|&nbsp; [14 · Capstone: train a small Transformer
 →](../14_capstone/14_capstone.ipynb)
 
 > **How many tokens per second can a model generate, and what is it waiting for?**
