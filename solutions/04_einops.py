@@ -887,8 +887,8 @@ print(f"one product with a 768 × 768 matrix: {readable(product, 's')}")
 # %% [markdown]
 r"""
 Since einops doesn't touch the numbers, the cost of the names doesn't depend on the size of the tensor. Compared with
-the matrix products of a layer, which take milliseconds on a CPU, it's nothing. It can matter in a program that makes
-many small calls, such as one that generates text a token at a time.
+the matrix products of a layer, which take milliseconds or more on a CPU, it's nothing. It can matter in a program that
+makes many small calls, such as one that generates text a token at a time.
 
 `einops.einsum` calls `torch.einsum`, which you'll meet in other people's code. There, each name is a single letter, the
 pattern comes first, and the arrow may be missing.

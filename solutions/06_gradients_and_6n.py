@@ -1236,6 +1236,7 @@ FLOPs for each of the table's `vocab · d` weights.)
 guess = None  # tokens
 
 # %%
+# Where the two terms cancel
 cancel = 6 * vocab * d / (12 * layers * d)
 reconcile("the context at which 6N is right by accident", guess, cancel, "tokens")
 

@@ -1329,6 +1329,7 @@ logarithmic axis, Kaiming's line looks flat. Look closer. It starts at $\sqrt2$ 
 guess = None  # layers
 
 # %%
+# What a layer keeps is known from above
 reconcile("the cut has cost half of the std", guess, math.log(1 / 2, kept(3)), "layers")
 assert round(math.log(1 / 2, kept(3))) == 51 and round(kept(3) ** depth, 2) == 0.51
 

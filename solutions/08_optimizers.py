@@ -361,6 +361,7 @@ for k in range(1, 101):
     assert math.isclose(1 / math.sqrt(summed), 1 / math.sqrt(k))
 assert math.isclose(1 / math.sqrt(summed), 0.1)  # the hundredth step: a tenth of the first
 assert math.isclose(1 / math.sqrt(averaged), 1.0)  # the hundredth is as long as the first
+print(f"the hundredth step: {1 / math.sqrt(summed):.1f} with a sum, {1 / math.sqrt(averaged):.1f} with an average")
 
 # %% [markdown]
 r"""
@@ -1112,8 +1113,8 @@ The counters of PyTorch's AdamW would be missing from it: by default, they're in
 
 ## 7 · The work of a step
 
-And the FLOPs? Lecture 06 has the answer for the matrix products: $6 \cdot B \cdot$ parameters, minus $2 B D^2$ for the
-gradient of the input, which isn't needed.
+And the FLOPs? Lecture 06 has the answer for the matrix products: $6 \cdot B \cdot \text{parameters}$, minus $2 B D^2$
+for the gradient of the input, which isn't needed.
 """
 
 # %% tags=["item-83"]
@@ -1741,8 +1742,8 @@ What if a model doesn't fit because of AdamW's state? Here are two optimizers th
 - **Lion** (Chen and others, 2023) keeps only a first moment, mixes it with the new gradient, and takes the *sign*. Each
   parameter moves by exactly lr (or not at all, if the mix is 0), so Lion doesn't need a second moment to determine how
   far to move. Its state is half of AdamW's.
-- **Adafactor** (Shazeer and Stern, 2018) keeps no first moment. Instead of a matrix's full second moment, it keeps only
-  *the mean of each row and of each column*. For an $n \times k$ matrix that's $n + k$ numbers instead of $n \cdot k$.
+- **Adafactor** (Shazeer and Stern, 2018) has no first moment, and keeps of a matrix's second moment only *the mean of
+  each row and of each column*. For an $n \times k$ matrix that's $n + k$ numbers instead of $n \cdot k$.
   From the row means $r_i$, the column means $c_j$, and the mean $\bar r$ of the row means, it estimates the entry in
   row $i$ and column $j$ as $r_i c_j / \bar r$. This is exact if all rows of the matrix are multiples of a single row
   (its *rank* is then 1); otherwise it's an estimate that has the right row and column means.

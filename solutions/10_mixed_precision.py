@@ -1231,10 +1231,10 @@ assert round(math.log(448 / 2**-10)) == 13  # from the largest to half of the sm
 
 # %% [markdown]
 r"""
-Why do so many become 0 in E4M3? Among so many values of $z$ the largest is a little above 4, and the largest gradient
-is about $e^{13}$. From its largest number down to half of its smallest one, E4M3 spans a factor of $e^{13}$, too. So
-most gradients with $z$ below 0 become 0, and so do many with $z$ just above 0, whose other factor is small. E5M2 spans
-more, and the paper that proposed both formats recommends it for gradients ([Micikevicius and others,
+Why do so many become 0 in E4M3? Among 65,536 values of $z$ the largest is about 4.3, so the largest gradient is about
+$e^{3 \cdot 4.3} \approx e^{13}$. From its largest number down to half of its smallest one, E4M3 spans a factor of
+$e^{13}$, too. So most gradients with $z$ below 0 become 0, and so do many with $z$ just above 0, whose other factor is
+small. E5M2 spans more, and the paper that proposed both formats recommends it for gradients ([Micikevicius and others,
 2022](https://arxiv.org/abs/2209.05433)). Now let 32 neighbors share a scale.
 
 **Predict.** What percentage of the same gradients become 0 in E4M3 with blocks of 32? (Among 32 values of $z$, the
@@ -1253,8 +1253,8 @@ assert 0.03 < in_blocks < 0.04  # z below about 2 - 13/3, or a factor close to 0
 
 # %% [markdown]
 r"""
-In MXFP8, the standard format with 8-bit elements in blocks of 32, a block's scale takes eight bits (ours takes 32),
-which is a quarter of a bit for each element. In return, E4M3 is good enough for both passes, and each element has one
+In MXFP8, the standard format with 8-bit elements in blocks of 32, a block's scale takes eight bits, a quarter of a bit
+for each element. (Ours takes 32.) In return, E4M3 is good enough for both passes, and each element has one
 more bit of mantissa than in E5M2.
 
 Do real gradients span as many orders of magnitude as these artificial ones? Take those of section 5, at the output of
@@ -1487,8 +1487,8 @@ plots.show(
 
 # %% [markdown]
 r"""
-The first three take the same number of bytes per parameter. (On a small network and a CPU, 16 bits save no time; on a
-GPU with large layers the second and third are much faster.) The fourth takes half the bytes, but its loss ends many
+The first three take the same number of bytes per parameter. (On a small network and a CPU, a mixture saves no time; on
+a GPU with large layers the second and third are much faster.) The fourth takes half the bytes, but its loss ends many
 times as high. Its products are as accurate as those of the second. It failed because of its *additions*, in a way that
 you could predict with one function.
 

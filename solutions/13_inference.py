@@ -173,6 +173,7 @@ those that it needed to process?
 guess = None  # times
 
 # %%
+# Each token once, against the loop's
 needed = 64 + 63  # the prompt, and all new tokens except the last
 reconcile("tokens processed, relative to those needed", guess, processed / needed, "times")
 assert processed == sum(range(64, 128)) == 6_112
@@ -1019,8 +1020,8 @@ some of them are tokens that are already frequent enough.
 How many tokens do you get from each pass of the target? At least one, because even if no guess is kept, there's a
 replacement; and at most $k + 1$.
 
-The first guess is kept with probability $\alpha$, the **acceptance rate**; the first two with probability $\alpha^2$,
-and so on. Each guess that's kept gives a token, and one more token always follows, so the mean number of tokens is
+The **acceptance rate** $\alpha$ is the probability that a guess is kept, if those before it were. So the first two are
+kept with probability $\alpha^2$, and so on. Each guess that's kept gives a token, and one more token always follows, so the mean number of tokens is
 $1 + \alpha + \alpha^2 + \dots + \alpha^k$. With $\alpha = 0.8$ and $k = 4$, that's 3.36.
 
 Does that hold for models whose acceptance rate changes from token to token? Our target has 8 layers. As drafts,

@@ -70,7 +70,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
 
   /** What's wrong stands at its control, over whatever is there: the picture is faded, and nothing moves.
 
-      It stands below the control, or above it, or if other controls are there, below all of them. */
+      It stands below the control, or above it; if other controls are there, below all of them, with a line to its own. */
   function point() {
     const control = current.problem && line.textContent === wrong() ? controls.get(current.at) : null;
     note.classList.toggle("course-at", Boolean(control));
@@ -86,6 +86,8 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
     const top = [box.bottom + 3, box.top - height - 3].find((place) => place >= frame.top && free(place)) ?? below;
     line.style.left = `${left}px`;
     line.style.top = `${top - frame.top}px`;
+    line.style.setProperty("--reach", `${Math.max(0, top - box.bottom)}px`);
+    line.style.setProperty("--from", `${box.left + Math.min(box.width, line.offsetWidth) / 2 - start}px`);
   }
 
   function wrong() {

@@ -236,7 +236,7 @@ def test_the_caption_of_the_setting_before_is_there_only_where_that_differs(serv
 
 
 @pytest.mark.parametrize("width", [1_100, 390])
-def test_an_error_stands_below_its_control_and_moves_nothing(width: int, served: type[Quiet], page: Page) -> None:
+def test_an_error_stands_at_its_control_covers_no_other_and_moves_nothing(width: int, served: type[Quiet], page: Page) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     opened(page, f"{served.address}/walk.html")
     where = """[...document.querySelectorAll(".course-control, .course-title, .course-drawing, .course-finding")].map(
@@ -251,7 +251,11 @@ def test_an_error_stands_below_its_control_and_moves_nothing(width: int, served:
     assert page.evaluate(where) == before
     control, said = slider.bounding_box(), note.locator("span").bounding_box()
     assert control and said
-    assert 0 <= said["y"] - control["y"] - control["height"] < 8
+    reach = note.locator("span").evaluate("each => parseFloat(getComputedStyle(each, '::before').height)")
+    assert abs(said["y"] - control["y"] - control["height"] - reach) < 2, "a line leads from one to the other"
+    for other in page.locator(".course-control").all():
+        place = other.bounding_box()
+        assert place and (said["y"] >= place["y"] + place["height"] or said["y"] + said["height"] <= place["y"])
     assert said["x"] <= control["x"] + control["width"] and said["x"] + said["width"] >= control["x"]
     assert said["x"] >= 0 and said["x"] + said["width"] <= width
     expect(page.locator(".course-stale")).to_have_count(3)
