@@ -22,7 +22,7 @@ from nbformat import NotebookNode
 
 from autograder.grading import source
 from autograder.project import ROOT, notebook_path
-from course_utils.explorers import planner
+from course_utils.explorers import memory_budget, planner
 from course_utils.explorers.explorer import ASLEEP
 
 from . import build, glossary, pyodide
@@ -79,11 +79,8 @@ def make_book(
             build.write_notebook(notebook, path)
         _enliven(pages / "_static", progress)
         (pages / "notebooks" / build.GLOSSARY).write_text(glossary.page(read), encoding="utf-8")
-        front = pages / "index.md"
-        front.write_text(front.read_text(encoding="utf-8").replace("{{ measured }}", _measured(runs)), encoding="utf-8")
-        planned = pages / "planner.md"
-        text = planned.read_text(encoding="utf-8").replace("{{ planner }}", _waking(planner.explore().still()))
-        planned.write_text(text, encoding="utf-8")
+        _fill(pages / "index.md", measured=_measured(runs), explorer=_waking(memory_budget.explore().still()))
+        _fill(pages / "planner.md", planner=_waking(planner.explore().still()))
         for path in pages.rglob("*.md"):
             path.write_text(_inside(path, pages), encoding="utf-8")
         progress("pages")
@@ -148,6 +145,14 @@ def _hide_answers(cells: list[NotebookNode]) -> None:
             prompts = {f"code_prompt_{do}": f"{do.title()} the answer" for do in ("show", "hide")}
             cell.metadata["mystnb"] = {**cell.metadata.get("mystnb", {}), **prompts}
         guessed = (guessed or cell.source.startswith("guess")) and not answers
+
+
+def _fill(page: Path, **contents: str) -> None:
+    """Put texts where a page has their names, ``{{ planner }}``."""
+    text = page.read_text(encoding="utf-8")
+    for name, content in contents.items():
+        text = text.replace(f"{{{{ {name} }}}}", content)
+    page.write_text(text, encoding="utf-8")
 
 
 def _measured(runs: list[NotebookNode]) -> str:

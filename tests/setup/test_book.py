@@ -103,6 +103,7 @@ def test_every_page_is_there_and_can_be_reached(site: Path, pages: dict[Path, Be
     linked = {site / unquote(link.partition("#")[0]) for _, link in references(front) if not urlsplit(link).scheme}
     assert wanted <= linked & pages.keys()
     assert "the question" in front.select_one("article table").text, "README's table of lectures is missing"
+    assert "GB too much" in front.select_one("figure.course-explorer .course-title").text
 
 
 def test_no_link_is_broken_and_nothing_comes_from_elsewhere(site: Path, pages: dict[Path, BeautifulSoup]) -> None:
