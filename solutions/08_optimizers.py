@@ -361,7 +361,9 @@ for k in range(1, 101):
     assert math.isclose(1 / math.sqrt(summed), 1 / math.sqrt(k))
 assert math.isclose(1 / math.sqrt(summed), 0.1)  # the hundredth step: a tenth of the first
 assert math.isclose(1 / math.sqrt(averaged), 1.0)  # the hundredth is as long as the first
-print(f"the hundredth step: {1 / math.sqrt(summed):.1f} with a sum, {1 / math.sqrt(averaged):.1f} with an average")
+print(
+    f"the hundredth step: {1 / math.sqrt(summed):.1f} with a sum, {1 / math.sqrt(averaged):.1f} with an average"
+)
 
 # %% [markdown]
 r"""

@@ -196,10 +196,10 @@ def show(panel: Panel, *, optimizer: str, rate: float, ratio: int, turn: int) ->
         fate = "and returns" if not gone else "and ends outside" if not returns else "returns, and ends outside"
         finding += f"Its path leaves the picture{',' * (returns and gone)} {fate}. "
     if name == "SGD":
-        along = f"each step leaves {plain(abs(1 - rate))} of the distance" if rate != 1 else "one step is enough"
+        way = f"each step leaves {plain(abs(1 - rate))} of the distance" if rate != 1 else "one step is enough"
         finding += (
             f"SGD converges only at rates below 2 / {ratio} = {plain(limit)}, a limit set by the steep direction; "
-            f"along the valley, {along}."
+            f"along the valley, {way}."
         )
     elif name == "SGD with momentum":
         finding += "Momentum adds up what the steps have in common: their component along the valley."

@@ -236,7 +236,9 @@ def test_the_caption_of_the_setting_before_is_there_only_where_that_differs(serv
 
 
 @pytest.mark.parametrize("width", [1_100, 390])
-def test_an_error_stands_at_its_control_covers_no_other_and_moves_nothing(width: int, served: type[Quiet], page: Page) -> None:
+def test_an_error_stands_at_its_control_covers_no_other_and_moves_nothing(
+    width: int, served: type[Quiet], page: Page
+) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     opened(page, f"{served.address}/walk.html")
     where = """[...document.querySelectorAll(".course-control, .course-title, .course-drawing, .course-finding")].map(
