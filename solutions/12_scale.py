@@ -592,8 +592,8 @@ an all-reduce, it sends exactly what plain data parallelism sends.
 
 Here are the other stages, with each matrix divided separately. In stage 2, a hook takes each gradient as soon as it is
 complete, keeps this rank's part and drops the rest. In stage 3 no rank *keeps* a whole weight: a layer gathers its
-weight, uses it, and drops it, once in the forward pass and once in the backward pass. The folded cell trains for three
-steps at each stage.
+weight, uses it, and drops it, once in the forward pass and once in the backward pass. The last folded cell of this
+section trains for three steps at each stage.
 """
 
 
@@ -754,10 +754,10 @@ assert sends == 1.5 * ring_bytes("all_reduce", 4 * weights, 2)
 # %% [markdown]
 r"""
 All four stages led to the same weights as one process, and each rank held exactly the bytes that your formula predicts,
-apart from the *master copy* in stages 1 and 2: the part of the weights that a rank updates, and from which the whole
-weights are then gathered. Here it's redundant, because the weights are float32 already. With bfloat16 weights, it's the
-float32 copy that you need anyway (lecture 10), and exercise 12.2 counts it as state. At stage 3, the next layer's
-weights should already be on their way while the current layer computes, so that no rank has to wait.
+plus, in stages 1 and 2, a *master copy* of the part of the weights that the rank updates. Here it's redundant, because
+the weights are float32 already. With bfloat16 weights, it's the float32 copy that you need anyway (lecture 10), and
+exercise 12.2 counts it as state. At stage 3, the next layer's weights should already be on their way while the current
+layer computes, so that no rank has to wait.
 
 ## 4 · Tensor parallelism: half a matrix each
 

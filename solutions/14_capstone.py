@@ -422,7 +422,10 @@ guess_of_share = None  # of the ceiling, between 0 and 1
 
 # %% tags=["timed"]
 for share in (guess_of_share or 0.3, 1.0):
-    bounds = " or ".join(readable(run_flops / rate / share, "s") for rate in ceilings.values())
+    bounds = " or ".join(
+        f"{readable(run_flops / rate / share, 's')} in {str(dtype).removeprefix('torch.')}"
+        for dtype, rate in ceilings.items()
+    )
     print(f"at {share:.0%} of the ceiling the run takes {bounds}")
 
 # %% [markdown]

@@ -118,7 +118,7 @@ def fetch_course(archive: str, lecture_name: str) -> None:
             return [f"Setup stopped: {self}; run this cell again."]
 
     try:
-        import course_utils  # noqa: F401
+        import course_utils.units  # noqa: F401
 
         return
     except ModuleNotFoundError:
