@@ -460,9 +460,8 @@ _TEXT = re.compile(
 _DOT = re.compile(r" ?(?:\\?\n ?){0,3}\.(?: ?\\?\n){0,3} ?")
 _FROM = re.compile(r"\bfrom[ \t]+(course_utils[\w.]{0,60})[ \t]+import[ \t]*(\([^)]{0,300}|[^\n;]{0,300})")
 _IMPORT = re.compile(r"\bimport[ \t]+([\w., \t]{1,300})")
-_NAMED = re.compile(
-    r"(?:[\w.]{1,80}(?: as \w{1,60})?|\*)\Z"
-)  # in an import; nothing else gets into a note or a pattern
+# A name in an import. Nothing else gets into a note, or into a pattern.
+_NAMED = re.compile(r"(?:[\w.]{1,80}(?: as \w{1,60})?|\*)\Z")
 _OF_MEMORY = re.compile(r"(?<![\w.])memory\.\w{1,60}")
 # Parts that compute what exercises ask for, and the library as a whole, which has them all.
 _COMPUTES = re.compile(
@@ -578,8 +577,9 @@ def _suspicious(program: Program) -> list[str]:
                 called, ours = (_functions(each, known, exercise) for each in (own, exercise.solution))
                 found += sorted(called - ours)
             found += sorted(_library(text) - known)
-            if not behind:  # a cell with which no answer has to do may ask the planner
-                found = [each for each in found if not re.match(r"(?:course_utils\.)?napkin\b(?! as)", each)]
+            if not behind:  # a cell with which no answer has to do may ask the planner, and look at the library
+                free = r"(?:course_utils\.)?napkin\b(?! as)|course_utils(?: as \w+)?\Z"
+                found = [each for each in found if not re.match(free, each)]
             who = step.exercise.name if step.exercise else step.cell.title
             found = list(dict.fromkeys(_DOT.sub(".", each.strip(" =(,[:")) for each in found))
             if found:
