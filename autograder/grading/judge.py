@@ -526,7 +526,9 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
 def _as_name(found: re.Match[str]) -> str:
-    """Characters as Python reads them in a name. Others stay: a wide quote is none, and some would become twenty."""
+    """Characters as Python reads them in a name. Others stay as they are: a wide quotation mark is no part of a name,
+    and some characters would become eighteen.
+    """
     plain = unicodedata.normalize("NFKC", found[0])
     return plain if re.fullmatch(r"\w+", plain) and len(plain) <= 4 * len(found[0]) else found[0]
 
