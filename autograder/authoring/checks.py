@@ -178,19 +178,20 @@ def visible_check(spec: Spec) -> Check:
                     mistakes[number] = _storable(does)
             cases.append(Case(case.args, case.kwargs, want, case.says, mistakes))
         requirements.append(_requirement(spec, promise, cases))
-    check = _check(spec, requirements, tuple(program.note for program in spec.mistakes))
+    together = sum(program.together for program in spec.mistakes)
+    check = _check(spec, requirements, tuple(program.note for program in spec.mistakes), together)
     if (size := len(check.pack())) > SIZE_LIMIT:
         raise CheckError(f"{spec.path}: the students' check has {size:,} bytes, but the limit is {SIZE_LIMIT:,}\n"
                          "  → make the visible cases smaller")  # fmt: skip
     return check
 
 
-def _check(spec: Spec, requirements: list[Requirement], mistakes: tuple[str, ...] = ()) -> Check:
+def _check(spec: Spec, requirements: list[Requirement], mistakes: tuple[str, ...] = (), together: int = 0) -> Check:
     """A check of these requirements. Raises :class:`CheckError` if the reference never returns anything."""
     values = [case.expected["value"] for requirement in requirements for case in requirement.cases]
     if values and all(isinstance(value, Raised) for value in values):
         raise CheckError(f"{spec.path}: the reference raises an error in every case ({values[0]})\n  → fix it")
-    return Check(spec.cells.name, tuple(requirements), mistakes, digest(spec.path, spec.cells))
+    return Check(spec.cells.name, tuple(requirements), mistakes, digest(spec.path, spec.cells), together)
 
 
 def _storable(does: Outcome) -> Outcome:
@@ -310,7 +311,7 @@ def _same_checks(a: Check, b: Check) -> bool:
             for r in check.requirements
         ]
         cases = [[(c.args, c.kwargs, c.says, sorted(c.mistakes)) for c in r.cases] for r in check.requirements]
-        return [check.name, check.mistakes, check.made_from, rows, cases]
+        return [check.name, check.mistakes, check.together, check.made_from, rows, cases]
 
     if wire.pack(about(a)) != wire.pack(about(b)):
         return False

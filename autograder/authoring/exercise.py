@@ -48,8 +48,8 @@ import re
 import sys
 import textwrap
 import types
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,8 @@ class KnownProgram:
     """A program other than the reference: ``kind`` is mistake, wrong, right or equivalent.
 
     ``note``: the sentence of a mistake, or why a mutant is equivalent. ``unseen``: why no visible case rejects it.
-    ``edits``: how it was made from the reference, or empty if it was written as a whole.
+    ``edits``: how it was made from the reference, or empty if it was written as a whole. ``together``: it is two
+    mistakes, with the sentence of the first.
     """
 
     kind: str
@@ -118,6 +119,23 @@ class KnownProgram:
     unseen: str = ""
     edits: tuple[str, ...] = ()
     line: int = 0
+    together: bool = False
+
+
+@dataclass(frozen=True)
+class Edits:
+    """A mistake as its author writes it; see :meth:`Exercise.mistake`."""
+
+    sentence: str
+    edits: tuple[str, ...]
+    unseen: str
+    together_with: tuple[str, ...]
+    line: int
+
+    @property
+    def title(self) -> str:
+        """The edits."""
+        return "; ".join(self.edits)
 
 
 @dataclass
@@ -126,7 +144,7 @@ class Exercise:
 
     hint: str
     promises: list[Promise] = field(default_factory=list)
-    edits: list[tuple[str, tuple[str, ...], str, int]] = field(default_factory=list)
+    edits: list[Edits] = field(default_factory=list)
 
     def requirement(
         self,
@@ -172,12 +190,14 @@ class Exercise:
             )
         )  # fmt: skip
 
-    def mistake(self, sentence: str, *edits: str, unseen: str = "") -> None:
+    def mistake(self, sentence: str, *edits: str, unseen: str = "", together_with: Sequence[str] = ()) -> None:
         """Add a mistake: edits of the reference, ``old → new`` each, and the sentence that explains it.
 
         The sentence says what's wrong without giving the solution. ``unseen``: why no visible case shows the mistake.
+        ``together_with``: for each other mistake that, made together with this one, looks like a third, an edit that
+        only it has, or all of its edits with ``; `` between them. Whoever makes both is told this mistake's sentence.
         """
-        self.edits.append((sentence, edits, unseen, sys._getframe(1).f_lineno))
+        self.edits.append(Edits(sentence, edits, unseen, tuple(together_with), sys._getframe(1).f_lineno))
 
 
 @dataclass(frozen=True)
@@ -244,16 +264,35 @@ def read(path: Path, cells: exercises.Exercise) -> Spec:
     exercise = names.get("exercise")
     if not isinstance(exercise, Exercise):
         raise ExerciseError(f'{path}:1: it builds no exercise\n  → write `exercise = Exercise("a hint")`')
-    programs = []
-    for sentence, edits, unseen, line in exercise.edits:
-        try:
-            code = edited(cells.solution, edits)
-        except ValueError as error:
-            raise ExerciseError(f"{path}:{line}: {error}") from None
-        programs.append(KnownProgram("mistake", "; ".join(edits), _MARKS.sub("", code), sentence, unseen, edits, line))
+    programs = [_mistake(path, cells.solution, one) for one in exercise.edits]
     for head, end in zip(heads, [*(m.start() for m in heads), len(text)][1:], strict=bool(heads)):
         programs.append(_program(path, head, text[head.end() : end], text.count("\n", 0, head.start()) + 1))
+    for one in exercise.edits:
+        for other in _made_with(path, one, exercise.edits):
+            first, second = sorted((one, other), key=exercise.edits.index)
+            both = Edits(one.sentence, (*first.edits, *second.edits), "", (), one.line)
+            programs.append(replace(_mistake(path, cells.solution, both), together=True))
     return Spec(path, cells, exercise.hint, tuple(exercise.promises), tuple(programs))
+
+
+def _mistake(path: Path, reference: str, mistake: Edits) -> KnownProgram:
+    try:
+        code = _MARKS.sub("", edited(reference, mistake.edits))
+    except ValueError as error:
+        raise ExerciseError(f"{path}:{mistake.line}: {error}") from None
+    return KnownProgram("mistake", mistake.title, code, mistake.sentence, mistake.unseen, mistake.edits, mistake.line)
+
+
+def _made_with(path: Path, one: Edits, mistakes: Sequence[Edits]) -> Iterator[Edits]:
+    """The mistakes that ``one`` names in ``together_with``."""
+    for edit in one.together_with:
+        others = [each for each in mistakes if edit == each.title] or [each for each in mistakes if edit in each.edits]
+        if len(others) != 1 or others == [one]:
+            raise ExerciseError(
+                f"{path}:{one.line}: together_with: {len(others)} mistakes have {edit!r}\n"
+                "  → write an edit that a single other mistake has, or all of its edits, with `; ` between them"
+            )
+        yield others[0]
 
 
 def _program(path: Path, head: re.Match[str], body: str, line: int) -> KnownProgram:

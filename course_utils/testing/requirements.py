@@ -68,7 +68,8 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Check:
-    """The check of one exercise. ``mistakes`` are sentences; cases refer to them by number.
+    """The check of one exercise. ``mistakes`` are sentences; cases refer to them by number. ``together``: how many of
+    them, at the end, are two mistakes made together.
 
     ``made_from`` is a digest of the exercise's file and its reference; if the digest of the current ones differs, the
     check is out of date.
@@ -78,6 +79,7 @@ class Check:
     requirements: tuple[Requirement, ...]
     mistakes: tuple[str, ...]
     made_from: str = ""
+    together: int = 0
 
     @property
     def points(self) -> float:
@@ -99,10 +101,10 @@ class Check:
             content = unpacker.decompress(rest, _LIMIT)
             if not unpacker.eof:
                 raise ValueError("it was cut short, or is too large")
-            version, name, mistakes, requirements = wire.unpack(content)
+            version, name, mistakes, requirements, *together = wire.unpack(content)
             if version != _VERSION:
                 raise ValueError(f"version {version!r}")
-            return Check(name, tuple(map(_requirement, requirements)), tuple(mistakes), made_from)
+            return Check(name, tuple(map(_requirement, requirements)), tuple(mistakes), made_from, *together)
         except (zlib.error, ValueError, TypeError, KeyError, AttributeError) as error:
             raise wire.WireError(f"not a check: {error}") from None
 
@@ -117,7 +119,7 @@ def _plain(check: Check) -> tuple[Any, ...]:
         ]
         for r in check.requirements
     ]  # fmt: skip
-    return (_VERSION, check.name, list(check.mistakes), requirements)
+    return (_VERSION, check.name, list(check.mistakes), requirements, *([check.together] if check.together else []))
 
 
 def _requirement(content: list[Any]) -> Requirement:

@@ -203,24 +203,26 @@ def _shows(tried: Tried, mistake: int, varied: bool = False) -> bool:
 def name_mistake(check: Check, tried: Sequence[Tried]) -> int | None:
     """The number of the known mistake that explains the outcomes, judged over all cases together; or None.
 
-    Preferably it's one that leads to the same outcome in every case, including those that pass. Otherwise, since there
-    may be two mistakes at once, it's the one that explains most of the failing cases, provided that it explains at
-    least half of them and wouldn't fail any that passes. The first case alone would often name the wrong one, since two
-    mistakes may agree there.
+    Preferably it's one that leads to the same outcome in every case, including those that pass: a single one, or two
+    made together, unless two others together do the same. Otherwise, since there may be two, it's the single one that
+    explains most of the failing cases, provided that it explains at least half of them and wouldn't fail any that
+    passes. The first case alone would often name the wrong one, since two mistakes may agree there.
 
     Numbers that vary from run to run are first taken as they are, since a student's code may well draw the same ones.
     If they name no mistake, they may vary; then a mistake has to explain every case, and no other may.
     """
     failing = [each for each in tried if _difference(each) is not None]
     told_apart = [[each for each in tried if mistake in each[1].mistakes] for mistake in range(len(check.mistakes))]
+    single = len(check.mistakes) - check.together
+    counts = [sum(_shows(each, mistake) for each in failing) for mistake in range(len(check.mistakes))]
+    whole = [m for m, cases in enumerate(told_apart) if counts[m] == len(failing) == len(cases)]
+    if whole:
+        return whole[0] if whole[0] < single or len({check.mistakes[m] for m in whole}) == 1 else None
     best, explained = None, 0
-    for mistake, cases in enumerate(told_apart):
-        count = sum(_shows(each, mistake) for each in failing)
-        if count == len(failing) == len(cases):
-            return mistake
+    for mistake, cases in enumerate(told_apart[:single]):
         contradicted = any(_difference(each) is None for each in cases)
-        if count > explained and 2 * count >= len(failing) and not contradicted:
-            best, explained = mistake, count
+        if counts[mistake] > explained and 2 * counts[mistake] >= len(failing) and not contradicted:
+            best, explained = mistake, counts[mistake]
     varied = [
         mistake
         for mistake, cases in enumerate(told_apart)

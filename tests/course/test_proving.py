@@ -117,6 +117,15 @@ WEAK = {
         ),
         r"gets the sentence 'Your result ignores the lower end.' instead of 'Something else.'",
     ),
+    "two mistakes together told a third's sentence": (
+        replaced(
+            'exercise.mistake("Your result ignores the upper end',
+            'exercise.mistake("A third.", "if low > high → if 0 > 1", "min(max(x, low), high) → min(high, x)")\n'
+            'exercise.mistake("Your result ignores the upper end',
+        ),
+        r"'min\(max\(x, low\), high\) → min\(x, high\)' and 'if low > high → if False' together get the sentence "
+        r"'A third.'\n  → add `together_with=\['if low > high → if False'\]` to the first",
+    ),
     "two requirements that are one": (
         lambda text: text.replace(
             'exercise.mistake("Your result ignores the lower',
@@ -198,6 +207,10 @@ def test_what_is_weak_is_found(what: str, tmp_path: Path) -> None:
         (replaced("# says: A number inside the range stays the same.\n", ""), "has no note"),
         (replaced("# %% wrong: always", "# %% bad: always"), "'bad' is not a kind of program"),
         (replaced("    return x\n", "    return x\n\n# %% right: nothing\n\n"), "'nothing' is empty"),
+        (
+            replaced('"if low > high → if False")', '"if low > high → if False", together_with=["high → low"])'),
+            r"clamp.py:\d+: together_with: 0 mistakes have 'high → low'",
+        ),
         (replaced("numbers = st.integers(-9, 9)", "numbers = st.integer(-9, 9)"), r"clamp.py:6: AttributeError"),
     ],
 )
@@ -206,6 +219,15 @@ def test_a_malformed_file_is_refused_with_its_line_and_what_is_wrong(
 ) -> None:
     with pytest.raises(exercise.ExerciseError, match=problem):
         read(tmp_path, change(SOUND))
+
+
+def test_two_mistakes_together_come_last_with_the_sentence_of_the_one_that_names_the_other(tmp_path: Path) -> None:
+    lower, order = "min(max(x, low), high) → min(x, high)", "if low > high → if False"
+    spec = read(tmp_path, replaced(f'"{order}")', f'"{order}", together_with=["{lower}"])')(SOUND))
+    *others, both = spec.mistakes
+    assert both.together and both.edits == (lower, order) and not any(each.together for each in others)
+    assert both.note == next(each.note for each in others if each.title == order)
+    assert checks.visible_check(spec).together == 1 and checks.visible_check(read(tmp_path, SOUND)).together == 0
 
 
 def test_a_missing_file_is_refused_with_what_to_write(tmp_path: Path) -> None:

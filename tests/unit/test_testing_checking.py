@@ -145,7 +145,7 @@ def test_hidden_cases_are_those_of_the_class_above_the_working_directory(
     assert run(notebook(RIGHT), line).points == 2
 
 
-def made(values: list[Any], mistakes: list[dict[int, int]], sentences: tuple[str, ...]) -> Check:
+def made(values: list[Any], mistakes: list[dict[int, int]], sentences: tuple[str, ...], together: int = 0) -> Check:
     def outcome(value: int) -> dict[str, Any]:
         return {"value": value, "mutated": []}
 
@@ -153,7 +153,7 @@ def made(values: list[Any], mistakes: list[dict[int, int]], sentences: tuple[str
         Case((n,), {}, outcome(value), "", {m: outcome(v) for m, v in wrong.items()})
         for n, (value, wrong) in enumerate(zip(values, mistakes, strict=True))
     )
-    return Check("f", (Requirement("all", 1.0, "f", "", Comparison(), "hint", cases),), sentences)
+    return Check("f", (Requirement("all", 1.0, "f", "", Comparison(), "hint", cases),), sentences, "", together)
 
 
 def told(check: Check, values: list[int]) -> str | None:
@@ -167,6 +167,17 @@ def test_a_mistake_is_named_over_all_cases_and_not_from_the_first() -> None:
     # Two at once: the one that explains most of what fails, unless a case passes in which it would fail.
     assert told(made([1, 2, 3], [{0: 9}, {0: 8}, {1: 7}], ("first", "second")), [9, 8, 7]) == "first"
     assert told(made([1, 2, 3], [{0: 9}, {0: 8}, {}], ("first",)), [9, 2, 5]) is None
+
+
+def test_two_mistakes_together_are_recognized_only_if_they_explain_every_case() -> None:
+    three = [{0: 9, 2: 9}, {1: 8, 2: 7}, {2: 5}], ("first", "second", "first")
+    assert told(made([1, 2, 3], *three, together=1), [9, 7, 5]) == "first"
+    assert told(made([1, 2, 3], *three, together=1), [6, 7, 5]) is None, "it explains two of three"
+    assert told(made([1, 2, 3], *three), [6, 7, 5]) == "first", "as a single mistake would"
+    # Two pairs that do the same: nobody knows which it is. A single mistake that does it comes first.
+    twins = [{0: 9, 1: 9}, {0: 7, 1: 7}], ("first", "second")
+    assert told(made([1, 2], *twins, together=2), [9, 7]) is None
+    assert told(made([1, 2], *twins, together=1), [9, 7]) == "first"
 
 
 LONG = [*range(20)]
@@ -204,6 +215,8 @@ def test_values_that_differ_never_look_alike(got: Any, want: Any, shown: str) ->
 def test_a_check_survives_packing_and_damage_is_an_error() -> None:
     check = load(NAME)
     assert Check.unpack(check.pack()).pack() == check.pack()
+    both = made([1], [{0: 2, 1: 3}], ("first", "second"), together=1)
+    assert Check.unpack(both.pack()) == both
     for damaged in (b"", b"{}", check.pack()[:-5], check.pack()[:40], b"{}\n" + check.pack(), b"[]\nx"):
         with pytest.raises(wire.WireError):
             Check.unpack(damaged)

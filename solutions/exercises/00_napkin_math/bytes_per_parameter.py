@@ -60,7 +60,8 @@ exercise.requirement(
     domain=st.builds(given, dtypes, dtypes, stateful, dtypes, masters),
 )
 
-exercise.mistake("AdamW keeps two numbers for each parameter, not one.", '"AdamW": 2 → "AdamW": 1')
+exercise.mistake("AdamW keeps two numbers for each parameter, not one.", '"AdamW": 2 → "AdamW": 1',
+                 together_with=["* size[state] → * 4"])  # fmt: skip
 exercise.mistake(
     "AdamW keeps two numbers for each parameter, not three; you have already counted the gradient.",
     '"AdamW": 2 → "AdamW": 3',
@@ -86,20 +87,27 @@ exercise.mistake(
     "* size[state] → * size[master or state]",
 )
 exercise.mistake("By default the state is in float32.", 'state: str = "float32" → state: str = "bfloat16"')
-exercise.mistake("The gradients are missing: every parameter has one.", " + size[gradients] → ")
+no_gradients = "The gradients are missing: every parameter has one."
+exercise.mistake(no_gradients, " + size[gradients] → ")
+exercise.mistake(no_gradients, "size[gradients] → size[parameters]", "size[parameters] + size → size")
 exercise.mistake("The gradients have their own dtype, which may differ from that of the parameters.", "size[gradients] → size[parameters]")
 exercise.mistake("The parameters themselves are missing.", "size[parameters] + size → size")
 exercise.mistake("The master copy is missing: it's kept in addition to the parameters.", "total += size[master] → pass")
 exercise.mistake("The master copy has its own dtype, which may differ from that of the parameters.", "total += size[master] → total += size[parameters]")
 exercise.mistake("The master copy isn't always in float32.", "total += size[master] → total += 4")
+replaced = "The master copy is kept in addition to the parameters; it doesn't replace them."
+exercise.mistake(replaced, "total += size[master] → total += size[master] - size[parameters]")
 exercise.mistake(
-    "The master copy is kept in addition to the parameters; it doesn't replace them.",
-    "total += size[master] → total += size[master] - size[parameters]",
+    replaced,
+    "size[parameters] + size → size",
+    "if master is not None: → if True:",
+    "total += size[master] → total += size[master or parameters]",
 )
 exercise.mistake(
     "There is no master copy if master is None.",
     "if master is not None: → if True:",
     'total += size[master] → total += size[master or "float32"]',
+    together_with=["size[parameters] + size → size"],
 )
 exercise.mistake(
     "There is no master copy if master is None.",

@@ -99,8 +99,10 @@ exercise.mistake(
 part = "You can't rent a part of a card: round up."
 exercise.mistake(part, "math.ceil(6 → int(6", "math.ceil(parameters → int(parameters")
 exercise.mistake(part, "math.ceil(6 → round(6", "math.ceil(parameters → round(parameters")
-exercise.mistake("You can't rent part of a card: round up the number needed to finish in time.", "math.ceil(6 → int(6")
-exercise.mistake("You can't rent part of a card: round up the number needed to finish in time.", "math.ceil(6 → round(6")
+exercise.mistake("You can't rent part of a card: round up the number needed to finish in time.", "math.ceil(6 → int(6",
+                 together_with=["math.ceil(parameters → round(parameters"])  # fmt: skip
+exercise.mistake("You can't rent part of a card: round up the number needed to finish in time.", "math.ceil(6 → round(6",
+                 together_with=["math.ceil(parameters → int(parameters"])  # fmt: skip
 exercise.mistake(
     "You can't rent part of a card: round up the number needed to hold the model.", "math.ceil(parameters → int(parameters"
 )
@@ -119,9 +121,11 @@ exercise.mistake(
     "math.ceil(6 → 1 + int(6",
     "math.ceil(parameters → 1 + int(parameters",
 )
-exercise.mistake("The MFU is missing: the cards reach only a fraction of their peak.", "peak_flops * mfu → peak_flops")
+exercise.mistake("The MFU is missing: the cards reach only a fraction of their peak.", "peak_flops * mfu → peak_flops",
+                 together_with=["6 * parameters * tokens → 2 * parameters * tokens"])  # fmt: skip
 exercise.mistake(
-    "With a lower MFU, training is slower and takes more cards, not fewer.", "peak_flops * mfu → peak_flops / mfu"
+    "With a lower MFU, training is slower and takes more cards, not fewer.", "peak_flops * mfu → peak_flops / mfu",
+    together_with=["6 * parameters * tokens → parameters * tokens"],
 )
 exercise.mistake("A day has 24 · 3,600 seconds, and the peak is in FLOP/s.", "days * 24 * 3600 → days")
 exercise.mistake("A day has 24 · 3,600 seconds, not 3,600.", "days * 24 * 3600 → days * 3600")
@@ -134,7 +138,8 @@ exercise.mistake(
 exercise.mistake(
     "Training takes 6 FLOPs per parameter per token, not 1.", "6 * parameters * tokens → parameters * tokens"
 )
-exercise.mistake("A GB is 10⁹ bytes, not 2³⁰.", "(memory_gb * 1e9) → (memory_gb * 2**30)")
+exercise.mistake("A GB is 10⁹ bytes, not 2³⁰.", "(memory_gb * 1e9) → (memory_gb * 2**30)",
+                 together_with=["ceil(parameters * bytes_per_parameter → ceil(parameters"])  # fmt: skip
 exercise.mistake("memory_gb is in GB, but the model's size is in bytes.", "(memory_gb * 1e9) → memory_gb")
 exercise.mistake(
     "The bytes per parameter are missing: your code divides a number of parameters by a number of bytes.",

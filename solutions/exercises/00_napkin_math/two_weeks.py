@@ -93,7 +93,8 @@ exercise.mistake(
 )
 exercise.mistake(
     "on_one_card still has two mistakes: how many cards does it count, and how many bytes is a GB on a card's label?",
-    "return memory_gb * 1e9 → return 8 * memory_gb * 1024**3",
+    "return memory_gb → return 8 * memory_gb",
+    "memory_gb * 1e9 → memory_gb * 1024**3",
 )
 exercise.mistake("Your result is in billions; return the plain number.", "memory_gb * 1e9 → memory_gb")
 exercise.mistake(

@@ -205,6 +205,7 @@ exercise.mistake(needless, f"{same} → if False:")
 exercise.mistake(
     "Your code counts the elements at their old size; the copy holds them at the new one.",
     "* dtype.itemsize → * x.element_size()",
+    together_with=["x.dtype == dtype: → x.element_size() >= dtype.itemsize:"],
 )
 exercise.mistake("The device is the same, but the dtype isn't: that takes a copy.", f"{same} → if x.device == device:")
 exercise.mistake("The dtype is the same, but the device isn't: that takes a copy.", f"{same} → if x.dtype == dtype:")

@@ -146,7 +146,8 @@ exercise.mistake(
     f"Your code averages over all dimensions but the first; {each}.",
     f"{last} → mean(dim=tuple(range(min(1, x.dim() - 1), x.dim())), keepdim=True)",
 )
-exercise.mistake("The root is missing: your code divides by the mean square.", "x * torch.rsqrt( → x / (")
+exercise.mistake("The root is missing: your code divides by the mean square.", "x * torch.rsqrt( → x / (",
+                 together_with=["x.pow(2) → x"])  # fmt: skip
 exercise.mistake("Your code multiplies by the root; the vectors are divided by it.", "torch.rsqrt( → torch.sqrt(")
 exercise.mistake("The squares are missing: your code takes the mean of the numbers themselves.", "x.pow(2) → x")
 exercise.mistake(

@@ -91,7 +91,6 @@ exercise.requirement(
     hint="Write down the pattern of 1 and the next pattern: eps is the distance between the two numbers.",
 )
 
-LARGEST = "(2 - 2 * eps) * 2.0 ** (bias + 1) if finite else (2 - eps) * 2.0**bias"
 above_zero = "Your smallest_subnormal is a normal number; subnormal numbers are smaller still."
 exercise.mistake("The highest exponent is reserved for infinity and NaN: the largest finite number has the next lower exponent.",
                  "(2 - eps) * 2.0**bias → (2 - eps) * (2.0 ** (bias + 1) if bias < 1000 else 0)")  # fmt: skip
@@ -104,12 +103,14 @@ exercise.mistake("Your max lacks the implicit one, which every normal number has
 exercise.mistake("For float64 your code computes 2.0**1024, which is too large for a float: keep the intermediate results smaller.",
                  "(2 - eps) * 2.0**bias → (1 - eps / 2) * 2.0 ** (bias + 1)")  # fmt: skip
 one_nan = "With finite=True the highest exponent is an ordinary one, and it means NaN only if the mantissa is all ones."
-exercise.mistake(one_nan, f"{LARGEST} → (2 - eps) * 2.0**bias")
+exercise.mistake(one_nan, "2 - 2 * eps → 2 - eps", "(bias + 1) → bias")
 exercise.mistake("Your max belongs to the pattern that is NaN with finite=True: the largest number has the pattern before it.",
                  "2 - 2 * eps → 2 - eps")  # fmt: skip
-exercise.mistake("With finite=True the highest exponent is an ordinary one: your max has a lower exponent.", "(bias + 1) → bias")
+exercise.mistake("With finite=True the highest exponent is an ordinary one: your max has a lower exponent.", "(bias + 1) → bias",
+                 together_with=["bias = 2 ** (exponent_bits - 1) - 1 → bias = min(2 ** (exponent_bits - 1), 1022)"])  # fmt: skip
 exercise.mistake("Your smallest_normal is too small: a normal number has an exponent field of at least 1.",
-                 '"smallest_normal": 2.0 ** (1 - bias) → "smallest_normal": 2.0 ** -bias')  # fmt: skip
+                 '"smallest_normal": 2.0 ** (1 - bias) → "smallest_normal": 2.0 ** -bias',
+                 together_with=["2.0 ** (1 - bias) * eps → 2.0 ** -bias * (1 + eps) if bias < 1000 else 0.0"])  # fmt: skip
 exercise.mistake("Your smallest_normal and smallest_subnormal both use the exponent 0 - bias; it must be the "
                  "same as for an exponent field of 1.",
                  '"smallest_normal": 2.0 ** (1 - bias) → "smallest_normal": 2.0 ** -bias',
@@ -117,7 +118,8 @@ exercise.mistake("Your smallest_normal and smallest_subnormal both use the expon
 exercise.mistake("Your smallest_normal is a subnormal number; a normal number has an exponent field of at least 1.",
                  '"smallest_normal": 2.0 ** (1 - bias) → "smallest_normal": 2.0 ** (1 - bias) * eps')  # fmt: skip
 exercise.mistake("Your smallest_normal has a mantissa of 1; the smallest mantissa is 0.",
-                 '"smallest_normal": 2.0 ** (1 - bias) → "smallest_normal": 2.0 ** (1 - bias) * (1 + eps)')  # fmt: skip
+                 '"smallest_normal": 2.0 ** (1 - bias) → "smallest_normal": 2.0 ** (1 - bias) * (1 + eps)',
+                 together_with=["2.0 ** (1 - bias) * eps → 2.0 ** -bias * eps"])  # fmt: skip
 exercise.mistake(above_zero, "2.0 ** (1 - bias) * eps → 2.0 ** (1 - bias)")
 one_step = "Your smallest_subnormal is wrong: decode the pattern in which only the last bit is set."
 exercise.mistake(one_step, "2.0 ** (1 - bias) * eps → 2.0 ** -bias * eps")

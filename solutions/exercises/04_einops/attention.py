@@ -144,7 +144,8 @@ another_dtype = "The result must have the dtype of q, but one of your steps chan
 no_way_back = "Gradients can't flow back: detach and no_grad stop them."
 exercise.mistake("The scores aren't scaled: divide them by the square root of e.", f"/ {root} → ")
 exercise.mistake("Your code divides by e, not by its square root.", f"{root} → q.shape[-1]")
-exercise.mistake("The scores are multiplied by the square root of e; they have to be divided by it.", f"/ {root} → * {root}")
+exercise.mistake("The scores are multiplied by the square root of e; they have to be divided by it.", f"/ {root} → * {root}",
+                 together_with=[f"{root} → math.sqrt(v.shape[-1])"])  # fmt: skip
 exercise.mistake(other_length, f"{root} → math.sqrt(k.shape[-2])")
 exercise.mistake(other_length, f"{root} → math.sqrt(v.shape[-1])")
 exercise.mistake(other_length, f"{root} → math.sqrt(q.shape[-2])")

@@ -242,9 +242,12 @@ exercise.mistake(
     "shape = shape[max(len(shape) - len(wanted), 0) :] → shape = shape[max(len(shape) - len(wanted), 0) :]; "
     "wanted = wanted[len(wanted) - len(shape) :]",
 )
+a_name = "A number isn't a name: it requires that size and isn't added to the dictionary."
+exercise.mistake(a_name, "int(name) if name.isdigit() else known → known")
 exercise.mistake(
-    "A number isn't a name: it requires that size and isn't added to the dictionary.",
-    "int(name) if name.isdigit() else known → known",
+    a_name,
+    "if size != expected → known[name] = size\n        if size != expected",
+    "if size != expected → if not name.isdigit() and size != expected",
 )
 exercise.mistake(
     "You check the size that a number requires, but the number doesn't belong in the dictionary.",

@@ -175,23 +175,28 @@ exercise.mistake(
     'out = einsum( → weights = weights / weights.sum(dim=-1, keepdim=True)\n    out = einsum(',
 )
 exercise.mistake(
-    "You took softmax along the wrong dimension: each query's weights, over all keys, must add up to 1.", "softmax(dim=-1) → softmax(dim=-2)"
+    "You took softmax along the wrong dimension: each query's weights, over all keys, must add up to 1.", "softmax(dim=-1) → softmax(dim=-2)",
+    together_with=[".triu(1) → .triu()"],
 )
-exercise.mistake("Your code doesn't scale the scores.", "/ math.sqrt(q.shape[-1]) → ")
+exercise.mistake("Your code doesn't scale the scores.", "/ math.sqrt(q.shape[-1]) → ",
+                 together_with=["h=heads → h=1"])  # fmt: skip
 exercise.mistake("Divide the scores by the square root of the head size, "
                  "not by the head size itself.", "math.sqrt(q.shape[-1]) → q.shape[-1]")
 exercise.mistake("Your code divides by the square root of the "
                  "size of all heads together: use the size of "
-                 "a single head.", "math.sqrt(q.shape[-1]) → math.sqrt(wq.shape[1])")
+                 "a single head.", "math.sqrt(q.shape[-1]) → math.sqrt(wq.shape[1])",
+                 together_with=["h=heads → e=heads"])  # fmt: skip
 exercise.mistake("The width of x doesn't determine the "
-                 "head size.", "math.sqrt(q.shape[-1]) → math.sqrt(x.shape[-1] / heads)")
+                 "head size.", "math.sqrt(q.shape[-1]) → math.sqrt(x.shape[-1] / heads)",
+                 together_with=["h=heads → h=1", "h=heads → e=heads"])  # fmt: skip
 exercise.mistake("You swapped queries and keys: the queries are x @ wq.", "(wq, wk, wv)) → (wk, wq, wv))")
 exercise.mistake("Your code doesn't use wo: multiply the merged heads by it.", f'{MERGE}") @ wo → {MERGE}")')
 exercise.mistake(turned, "(x @ w, → (x @ w.T,")
 exercise.mistake(turned, ") @ wo → ) @ wo.T")
 exercise.mistake(dealt, f"{SPLIT} → b t (e h) -> b h t e")
 exercise.mistake(dealt, f"{MERGE} → b h t e -> b t (e h)")
-exercise.mistake(dealt, f"{SPLIT} → b t (e h) -> b h t e", f"{MERGE} → b h t e -> b t (e h)")
+exercise.mistake(dealt, f"{SPLIT} → b t (e h) -> b h t e", f"{MERGE} → b h t e -> b t (e h)",
+                 together_with=["/ math.sqrt(q.shape[-1]) → "])  # fmt: skip
 exercise.mistake(
     "Your code scrambles the numbers when it merges: first move the tokens in front of the heads.",
     f'rearrange(out, "{MERGE}") → out.reshape(*x.shape[:2], -1)',
@@ -200,7 +205,8 @@ exercise.mistake(
     "Your code scrambles the numbers when it splits: make [b, t, h, e] first, then swap t and h.",
     f'rearrange(x @ w, "{SPLIT}", h=heads) → (x @ w).reshape(x.shape[0], heads, x.shape[1], -1)',
 )
-exercise.mistake(one_head, "h=heads → h=1")
+exercise.mistake(one_head, "h=heads → h=1",
+                 together_with=["q, k, v = → wq /= math.sqrt(wq.shape[1] // heads)\n    q, k, v ="])  # fmt: skip
 exercise.mistake("`heads` is the number of heads, not the size of each head.", "h=heads → e=heads")
 exercise.mistake(
     "x @ wq, x @ wk and x @ wv needn't be as wide as x: the head size is their width divided by the number of heads.",

@@ -89,7 +89,8 @@ words = "Return the string 'memory' or the string 'compute'."
 exercise.mistake("Your code counts only the bytes of x and w; the result has to be written, too.", f"{moved} → bytes_per_element * (b * d + d * k)")
 exercise.mistake("Your code counts only the bytes of x and the result; w has to be read, too.", f"{moved} → bytes_per_element * (b * d + b * k)")
 exercise.mistake("Your code counts only the bytes of w; x has to be read and the result written, too.", f"{moved} → bytes_per_element * d * k")
-exercise.mistake("Your code counts only the bytes of the result; x and w have to be read, too.", f"{moved} → bytes_per_element * b * k")
+exercise.mistake("Your code counts only the bytes of the result; x and w have to be read, too.", f"{moved} → bytes_per_element * b * k",
+                 together_with=["k / moved → k // moved"])  # fmt: skip
 exercise.mistake("Your result is FLOPs per element; the exercise asks for FLOPs per byte.", f"{moved} → b * d + d * k + b * k")
 exercise.mistake("Your code counts bytes only for the result: the elements of x and w take several bytes each, too.", f"{moved} → b * d + d * k + bytes_per_element * b * k")
 exercise.mistake("A multiply-add is two FLOPs.", "return 2 * b → return b")

@@ -140,7 +140,8 @@ exercise.mistake("The output layer is a matrix product; only the lookup in the t
                  "parameters if tied else parameters - vocab * d → parameters - (1 if tied else 2) * vocab * d")  # fmt: skip
 exercise.mistake("You swapped the two cases: a tied table takes part in a matrix product, and an untied one is "
                  "used only for lookups.",
-                 "parameters if tied else parameters - vocab * d → parameters if not tied else parameters - vocab * d")  # fmt: skip
+                 "parameters if tied else parameters - vocab * d → parameters if not tied else parameters - vocab * d",
+                 together_with=["context, vocab, tied)\n    return → context, vocab)\n    return"])  # fmt: skip
 exercise.mistake("By default, the embedding table and the output layer are two separate matrices: check the default of `tied`.", "tied: bool = False\n) -> int → tied: bool = True\n) -> int")
 exercise.mistake("Attention is missing: its matrix products count, although they have no parameters.", "+ 12 * layers * d * context → ")
 exercise.mistake("You counted only the forward pass of attention: add its backward pass.", "12 * layers → 4 * layers")
@@ -151,14 +152,15 @@ exercise.mistake("A score takes more than one multiply-add: how many numbers doe
 exercise.mistake("You counted attention for a whole sequence; a single token is compared with `context` tokens.", "d * context → d * context**2")
 exercise.mistake("You multiplied by the context twice. How many multiply-adds does a single score take?", "12 * layers * d * context → 12 * layers * context**2")
 exercise.mistake("Your result is for a whole sequence; the exercise asks for one token.", "return 6 * multiplied + → return context * 6 * multiplied + context *")
-exercise.mistake("You counted only the forward pass; training needs the backward pass, too.", "6 * multiplied + 12 → 2 * multiplied + 4")
+exercise.mistake("You counted only the forward pass; training needs the backward pass, too.", "6 * multiplied → 2 * multiplied", "12 * layers → 4 * layers")
 exercise.mistake("You counted only the backward pass: add the forward pass.", "6 * multiplied + 12 → 4 * multiplied + 8")
 exercise.mistake("Your result includes recomputation, but nothing is recomputed here.", "6 * multiplied + 12 → 8 * multiplied + 16")
 exercise.mistake("A multiply-add is two FLOPs.", "6 * multiplied + 12 → 3 * multiplied + 6")
 exercise.mistake("You counted only the forward pass of the weights: add the two products of the backward pass.", "6 * multiplied → 2 * multiplied")
 reverse = "The sign is reversed: the error is negative if 6N predicts too little."
 exercise.mistake(reverse, "(6 * parameters - exact) → (exact - 6 * parameters)")
-exercise.mistake("The error has a sign: it's negative if 6N predicts too little.", "(6 * parameters - exact) → abs(6 * parameters - exact)")
+exercise.mistake("The error has a sign: it's negative if 6N predicts too little.", "(6 * parameters - exact) → abs(6 * parameters - exact)",
+                 together_with=["- exact) / exact → - exact) / (6 * parameters)"])  # fmt: skip
 exercise.mistake("Divide by the exact count, not by 6N.", "- exact) / exact → - exact) / (6 * parameters)")
 exercise.mistake("Swap 6N and the exact count, both in the difference and in the denominator.",
                  "(6 * parameters - exact) / exact → (exact - 6 * parameters) / (6 * parameters)")  # fmt: skip

@@ -90,7 +90,8 @@ exercise.mistake("PyTorch's counter ignores the update, but the exercise asks fo
 exercise.mistake("A multiply-add is two FLOPs, forward as well as backward.",
                  f"{FORWARD}, → return parameters * tokens,", f"{BACKWARD} → 2 * parameters * tokens")  # fmt: skip
 exercise.mistake("6 is the total of both passes; return the FLOPs of the backward pass alone.",
-                 f"{BACKWARD} → 6 * parameters * tokens")  # fmt: skip
+                 f"{BACKWARD} → 6 * parameters * tokens",
+                 together_with=[f"{FORWARD}, → return parameters * tokens,"])  # fmt: skip
 exercise.mistake("Count the tokens of all microbatches, not only of the first.", "sum(micro_batches) → micro_batches[0]")
 exercise.mistake("Count the tokens of all microbatches, not only of the last.", "sum(micro_batches) → micro_batches[-1]")
 exercise.mistake("The microbatches may differ in size: add up their tokens.", "sum(micro_batches) → micro_batches[0] * len(micro_batches)")

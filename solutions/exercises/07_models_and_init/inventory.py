@@ -237,7 +237,8 @@ exercise.mistake("Every word of a name counts, not only the first.", 'name.split
 exercise.mistake("Every word of a name counts, not only the last.", 'name.split(".") → name.split(".")[-1:]')
 exercise.mistake("A name has several words, but your code compares it as a whole.", 'name.split(".") → [name]')
 exercise.mistake("A tensor belongs to a part because of the words that the part lists, "
-                 "not because of the part's own name.", f"{WHOSE} → p in words")
+                 "not because of the part's own name.", f"{WHOSE} → p in words",
+                 together_with=['name.split(".") → name.split(".")[-1:]'])  # fmt: skip
 exercise.mistake("One of the words that a part lists is enough; a name needn't have all of them.", f"{WHOSE} → set(listed) <= set(words)")
 exercise.mistake("If several parts list a word of a name, the tensor belongs to the first of them; your code "
                  "chooses the last.",

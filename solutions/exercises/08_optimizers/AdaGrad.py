@@ -274,9 +274,11 @@ exercise.mistake("A parameter may have no gradient: skip it then.", "if p.grad i
 exercise.mistake("Skip only the parameter without a gradient, and go on to the next one.", "continue → return")
 exercise.mistake("If a parameter has no gradient, its sum must not change.",
                  "if p.grad is None: → if p.grad is None and self.state[p]:\n                    self.state[p].clear()\n                if p.grad is None:")  # fmt: skip
-exercise.mistake("Each element of p has its own sum; you used one sum for the whole tensor.", "p.grad**2 → (p.grad**2).sum()")
+exercise.mistake("Each element of p has its own sum; you used one sum for the whole tensor.", "p.grad**2 → (p.grad**2).sum()",
+                 together_with=[f'{root} → state["sum"].sqrt().clamp(min=group["eps"])'])  # fmt: skip
 exercise.mistake("Divide each element by the root of its own sum, not by the root of a sum over the whole tensor.",
-                 'state["sum"].sqrt() → state["sum"].sum().sqrt()')  # fmt: skip
+                 'state["sum"].sqrt() → state["sum"].sum().sqrt()',
+                 together_with=[f'{root} → state["sum"].sqrt().clamp(min=group["eps"])'])  # fmt: skip
 exercise.mistake("Store the sum itself, not its root.",
                  f'{add} → state["sum"] = (state["sum"] ** 2 + p.grad**2).sqrt()', 'state["sum"].sqrt() → state["sum"]')  # fmt: skip
 exercise.mistake("One stored tensor per parameter is enough: recompute everything else in each step.",

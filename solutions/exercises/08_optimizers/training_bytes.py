@@ -78,11 +78,14 @@ inner = "4 * (batch * width * layers + batch)"
 exercise.mistake("The head has parameters, too: count them.", "layers * width * width + width → layers * width * width")
 exercise.mistake("The head has only one output: its weights aren't width × width.", "width * width + width → width * width + width * width")
 exercise.mistake("Don't count biases: this chain has none.", "width * width + width → width * (width + 1) + width + 1")
-exercise.mistake("You counted one layer too many: the head is smaller than a layer.", "layers * width * width + width → (layers + 1) * width * width + width")
+exercise.mistake("You counted one layer too many: the head is smaller than a layer.", "layers * width * width + width → (layers + 1) * width * width + width",
+                 together_with=["4 * moments * numbers → 4 * moments * (numbers - width)"])  # fmt: skip
 exercise.mistake("Your result counts numbers; in float32 each takes 4 bytes.", '"parameters": 4 * → "parameters":', '"gradients": 4 * → "gradients":',
                  "4 * moments → moments", f"{inner} → batch * width * layers + batch")  # fmt: skip
-exercise.mistake("A gradient is as large as its parameter, whatever the batch size.", '"gradients": 4 * numbers → "gradients": 4 * batch * numbers')
-exercise.mistake("The head has a gradient, too.", '"gradients": 4 * numbers → "gradients": 4 * (numbers - width)')
+exercise.mistake("A gradient is as large as its parameter, whatever the batch size.", '"gradients": 4 * numbers → "gradients": 4 * batch * numbers',
+                 together_with=["4 * moments * numbers → 4 * moments * (numbers - width)"])  # fmt: skip
+exercise.mistake("The head has a gradient, too.", '"gradients": 4 * numbers → "gradients": 4 * (numbers - width)',
+                 together_with=["4 * moments * numbers → 4 * moments * (numbers - width)"])  # fmt: skip
 exercise.mistake("The optimizer keeps `moments` numbers for each parameter, not always two.", "4 * moments * numbers → 8 * numbers")
 exercise.mistake("Each of the `moments` numbers takes 4 bytes.", "4 * moments * numbers → moments * numbers")
 exercise.mistake("Don't count the parameters as optimizer state: they have their own entry.", "4 * moments * numbers → 4 * (moments + 1) * numbers")

@@ -328,13 +328,14 @@ exercise.requirement(
 draw = "torch.randint(windows, (batch, 1), generator=generator)"
 rows = "rows = torch.from_numpy(tokens[places.numpy()].astype(np.int64))"
 both = "return rows[:, :-1], rows[:, 1:]"
-exercise.mistake("The last window is never drawn. How many windows are there? The last one's final target is the last "
-                 "token of the text.",
+last = "The last window is never drawn. How many windows are there? The last one's final target is the last token of the text."
+exercise.mistake(last,
                  "windows = len(tokens) - context → windows = len(tokens) - context - 1")  # fmt: skip
 exercise.mistake("You draw from one window too many: the last one's final target would lie beyond the end of the text.",
                  "windows = len(tokens) - context → windows = len(tokens) - context + 1")  # fmt: skip
-exercise.mistake("The last window is never drawn.", "torch.randint(windows, → torch.randint(max(windows - 1, 1),")
-exercise.mistake("The first window is never drawn.", f"starts = {draw} → starts = torch.randint(min(1, windows - 1), windows, (batch, 1), generator=generator)")
+exercise.mistake(last, "torch.randint(windows, → torch.randint(max(windows - 1, 1),")
+exercise.mistake("The first window is never drawn.", f"starts = {draw} → starts = torch.randint(min(1, windows - 1), windows, (batch, 1), generator=generator)",
+                 together_with=["if windows < 1: → if windows < 2:"])  # fmt: skip
 exercise.mistake("The targets are the inputs themselves; they should be one token later.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1], rows[:, :-1]")
 exercise.mistake("Inputs and targets are the wrong way "
                  "around: the targets come one token "
@@ -360,7 +361,10 @@ exercise.mistake("Your code draws from NumPy's global generator; all randomness 
 exercise.mistake("Your code allocates memory for the whole text: pick the windows, then convert.", f"{rows} → rows = torch.from_numpy(tokens.astype(np.int64)[places.numpy()])")
 exercise.mistake("PyTorch raises a different error: check the number of windows before you draw.", "if windows < 1: → if False:")
 exercise.mistake("A single window is enough to draw from: don't raise an "
-                 "error in that case.", "if windows < 1: → if windows < 2:")
+                 "error in that case.", "if windows < 1: → if windows < 2:",
+                 together_with=[f"{draw} → (torch.randint(windows, (1, 1), generator=generator) + torch.arange(batch)[:, None]) % windows",
+                                f"{draw} → torch.randint(windows, (1, 1), generator=generator).expand(batch, 1)",
+                                f"{draw} → context * torch.randint(max(windows // context, 1), (batch, 1), generator=generator)"])  # fmt: skip
 exercise.mistake("Raise a ValueError if there's no window: a window takes at least context + 1 tokens.",
                  "if windows < 1: → if windows < 0:", f"starts = {draw} → starts = torch.randint(max(windows, 1), (batch, 1), generator=generator)",
                  "tokens[places.numpy()] → tokens[places.numpy() % len(tokens)]")  # fmt: skip

@@ -424,7 +424,8 @@ exercise.mistake("By default, torch.load accepts only "
                  "torch.load(path) → torch.load(path, weights_only=False)", 'contents["global"]) → torch.from_numpy(contents["global"]))')  # fmt: skip
 exercise.mistake("Your code writes into the old file: if it stops in the middle, neither checkpoint is left.", f"{save} → torch.save(contents, path)", f"{put} → pass")
 exercise.mistake("The error has to be passed on, so that somebody learns that the disk is full.",
-                 f"{save} → try:\n        torch.save(contents, partial)\n    except OSError:\n        partial.unlink(missing_ok=True)\n        return")  # fmt: skip
+                 f"{save} → try:\n        torch.save(contents, partial)\n    except OSError:\n        partial.unlink(missing_ok=True)\n        return",
+                 together_with=[f"{put} → path.write_bytes(partial.read_bytes())\n    partial.unlink()"])  # fmt: skip
 exercise.mistake("The old file is gone before the new one is there.", f"{save} → path.unlink(missing_ok=True)\n    {save}")
 exercise.mistake("For a moment there is no file at all; a rename can replace the old file in one step.", f"{put} → path.unlink(missing_ok=True)\n    {put}")
 exercise.mistake("Your code writes to the old file itself and leaves the copy behind.", f"{put} → path.write_bytes(partial.read_bytes())")

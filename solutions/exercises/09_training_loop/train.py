@@ -319,7 +319,8 @@ exercise.mistake("In eval mode, dropout and batch norm behave differently: leave
 exercise.mistake("A part of the model isn't in training mode: its modules have a mode of their own.",
                  "losses = [] → losses = []\n    for part in model.children():\n        part.eval()")  # fmt: skip
 exercise.mistake("Raise a FloatingPointError: look at the loss in each step.", f"{look} → pass")
-exercise.mistake("Infinity isn't finite either.", "if not torch.isfinite(loss): → if torch.isnan(loss):")
+exercise.mistake("Infinity isn't finite either.", "if not torch.isfinite(loss): → if torch.isnan(loss):",
+                 together_with=['raise FloatingPointError(f"the loss of step {step} is {loss.item()}") → continue'])  # fmt: skip
 exercise.mistake("NaN isn't finite either.", "if not torch.isfinite(loss): → if torch.isinf(loss):")
 exercise.mistake("The weights have already been updated "
                  "with the gradient of a loss that "

@@ -93,7 +93,8 @@ exercise.mistake("For p, divide by the number of steps after the "
                  "warm-up, not by the total number of steps.", f"{least} → min((step - warmup) / steps, 1.0)")
 exercise.mistake("p is 1 in step number `steps`, not in the one before.", f"{least} → min((step - warmup) / max(steps - 1 - warmup, 1), 1.0)")
 exercise.mistake("p is 0 in the first step after the warm-up.", f"{least} → min((step + 1 - warmup) / (steps - warmup), 1.0)")
-exercise.mistake("// rounds p down to 0.", f"{least} → min((step - warmup) // (steps - warmup), 1.0)")
+exercise.mistake("// rounds p down to 0.", f"{least} → min((step - warmup) // (steps - warmup), 1.0)",
+                 together_with=["(1 + math.cos → (1 - math.cos"])  # fmt: skip
 exercise.mistake("Your result is a straight line down.", f"{fall} → peak + (floor - peak) * progress")
 exercise.mistake("Your result rises from floor to peak.", "(1 + math.cos → (1 - math.cos")
 exercise.mistake("A cosine goes up again after half its period: "

@@ -264,7 +264,8 @@ exercise.mistake("The dtype is int64, NumPy's default, which "
 exercise.mistake("The dtype depends on the vocabulary's largest id, not on the ids that happen to occur.",
                  f"{dtype} → dtype=np.min_scalar_type(max(tokens))")  # fmt: skip
 exercise.mistake("A vocabulary of 256 has the ids 0 to 255, and those fit into a byte.", f"{dtype} → dtype=np.min_scalar_type(vocab_size)",
-                 "wanted = np.min_scalar_type(vocab_size - 1) → wanted = np.min_scalar_type(vocab_size)")  # fmt: skip
+                 "wanted = np.min_scalar_type(vocab_size - 1) → wanted = np.min_scalar_type(vocab_size)",
+                 together_with=["tokens.dtype != wanted → tokens.itemsize > wanted.itemsize"])  # fmt: skip
 exercise.mistake("Two bytes can represent 65,536 different ids; some vocabularies "
                  "need fewer bytes, others more.", f"{dtype} → dtype=np.uint16",
                  "wanted = np.min_scalar_type(vocab_size - 1) → wanted = np.uint16")  # fmt: skip
@@ -293,7 +294,8 @@ exercise.mistake("No error was raised for a file whose dtype isn't the "
 exercise.mistake("Two dtypes can have the same size and still differ.", "tokens.dtype != wanted → tokens.itemsize != wanted.itemsize")
 exercise.mistake("The name of a dtype leaves out the byte order.", "tokens.dtype != wanted → tokens.dtype.name != wanted.name")
 exercise.mistake("A dtype that is too small isn't the "
-                 "one that vocab_size requires, either.", "tokens.dtype != wanted → tokens.itemsize > wanted.itemsize")
+                 "one that vocab_size requires, either.", "tokens.dtype != wanted → tokens.itemsize > wanted.itemsize",
+                 together_with=['raise ValueError(f"{path} holds {tokens.dtype}; wanted {wanted}") → raise TypeError("another dtype")'])  # fmt: skip
 exercise.mistake("A signed dtype is never the one that "
                  "vocab_size requires.", "tokens.dtype != wanted → tokens.dtype.str.replace(\"i\", \"u\") != wanted.str")
 exercise.mistake("If the file's dtype isn't the one "

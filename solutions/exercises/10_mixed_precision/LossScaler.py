@@ -192,8 +192,9 @@ exercise.requirement(
         given(4.0, 9, [([4.0, 8.0], [4.0, 4.0]), ([4.0, 4.0], [4.0, math.inf]), ([math.inf, math.inf], [1.0, 1.0])],
               says="three steps; in the second, one gradient of the second group is infinite; in the third, all "
                    "gradients of the first group are infinite"),
-        given(2.0, 9, [([1.0, math.nan], [1.0, 1.0]), (None, [2.0, 4.0])],
-              says="two steps; in the first a gradient is NaN, in the second a parameter has no gradient"),
+        given(2.0, 9, [([1.0, math.nan], [1.0, 1.0]), (None, [2.0, 4.0]), ([1.0, 1.0], [math.nan, 1.0])],
+              says="three steps; in the first, a gradient of the first group is NaN; in the second, a parameter has no "
+                   "gradient; in the third, a gradient of the second group is NaN"),
     ],
     edges={
         "minus infinity": given(4.0, 9, [([4.0, -math.inf], [1.0, 1.0])]),
@@ -268,29 +269,42 @@ exercise.mistake("The factor may have changed since the scaler was created: use 
 exercise.mistake("Your code divides the loss by the factor; multiply instead.", "return loss * → return loss /")
 
 unscaled = "parameter.grad /= self.factor"
-exercise.mistake("The gradients are still scaled when the optimizer steps.", f"{unscaled} → pass")
+grows, shrinks = "self.factor * 2, 0", "self.factor / 2, 0"
+exercise.mistake("The gradients are still scaled when the optimizer steps.", f"{unscaled} → pass",
+                 together_with=[".isfinite().all() → .isfinite().any()"])  # fmt: skip
 exercise.mistake("Your code multiplies the gradients by the factor; divide instead.", f"{unscaled} → parameter.grad *= self.factor")
 exercise.mistake("Divide the gradients by the same factor that the loss was multiplied by.",
-                 f"{unscaled} → {unscaled} / 2")  # fmt: skip
+                 f"{unscaled} → {unscaled} / 2",
+                 together_with=[".isfinite().all() → .isfinite().any()"])  # fmt: skip
 exercise.mistake("Your optimizer steps before the factor is divided out.",
                  "optimizer.step() → pass",
-                 "finite = True → optimizer.step(); finite = True")  # fmt: skip
+                 "finite = True → optimizer.step(); finite = True",
+                 together_with=["optimizer.step() → optimizer.step(); optimizer.zero_grad()", "bool(parameter.grad.isfinite().all()) → not bool(parameter.grad.isnan().any())"])  # fmt: skip
 exercise.mistake("The gradients are still scaled when the optimizer steps.",
-                 f"{unscaled} → parameter.grad / self.factor")  # fmt: skip
+                 f"{unscaled} → parameter.grad / self.factor",
+                 together_with=[".isfinite().all() → .isfinite().any()"])  # fmt: skip
 exercise.mistake("A parameter may have no gradient: skip it then.", "if parameter.grad is not None → if True")
 exercise.mistake("A parameter without a gradient has to stay without one: don't fill it with zeros.", "if parameter.grad is not None: → "
-                 "if parameter.grad is None:\n                    parameter.grad = torch.zeros_like(parameter)\n                if True:")  # fmt: skip
+                 "if parameter.grad is None:\n                    parameter.grad = torch.zeros_like(parameter)\n                if True:",
+                 together_with=["return False → optimizer.zero_grad(); optimizer.step(); return False"])  # fmt: skip
 exercise.mistake("After a good step, leave the true gradient in .grad: don't clear it.",
-                 "optimizer.step() → optimizer.step(); optimizer.zero_grad()")  # fmt: skip
+                 "optimizer.step() → optimizer.step(); optimizer.zero_grad()",
+                 together_with=["return False → optimizer.zero_grad(); optimizer.step(); return False"])  # fmt: skip
 exercise.mistake("Go through all groups, not only the first.", "optimizer.param_groups → optimizer.param_groups[:1]")
 exercise.mistake("In your code only the last gradient decides; skip the step if any gradient isn't finite.",
-                 "finite = finite and bool → finite = bool")  # fmt: skip
+                 "finite = finite and bool → finite = bool",
+                 together_with=["bool(parameter.grad.isfinite().all()) → not bool(parameter.grad.isnan().any())"])  # fmt: skip
 exercise.mistake("Your code accepts a gradient if some of its elements are finite; all of them have to be.", ".isfinite().all() → .isfinite().any()")
 exercise.mistake("Your optimizer steps although a gradient is infinite or NaN: skip that step.", "if not finite → if False")
 exercise.mistake("NaN isn't finite, either: check for it as well as for infinity.",
-                 "bool(parameter.grad.isfinite().all()) → not bool(parameter.grad.isinf().any())")  # fmt: skip
+                 "bool(parameter.grad.isfinite().all()) → not bool(parameter.grad.isinf().any())",
+                 together_with=["return False → optimizer.zero_grad(); optimizer.step(); return False"])  # fmt: skip
 exercise.mistake("Infinity isn't finite, either: check for it as well as for NaN.",
-                 "bool(parameter.grad.isfinite().all()) → not bool(parameter.grad.isnan().any())")  # fmt: skip
+                 "bool(parameter.grad.isfinite().all()) → not bool(parameter.grad.isnan().any())",
+                 together_with=["return False → optimizer.zero_grad(); optimizer.step(); return False",
+                                "return False → return None",
+                                "return False → return True",
+                                f"{grows} → self.factor, 0"])  # fmt: skip
 exercise.mistake("Your optimizer steps although a gradient is infinite or NaN: skip that step.",
                  f"{unscaled} → {unscaled}; parameter.grad.nan_to_num_(0.0, 0.0, 0.0)")  # fmt: skip
 exercise.mistake("A step with gradients of zero isn't a skipped step: it still changes the optimizer state.",
@@ -302,14 +316,14 @@ exercise.mistake("Return whether the optimizer stepped.", "return True → retur
 exercise.mistake("Return True if the step took place, False if it was skipped.",
                  "return True → return None", "return False → return True", "return None → return False")  # fmt: skip
 
-grows, shrinks = "self.factor * 2, 0", "self.factor / 2, 0"
 exercise.mistake("Only good steps in a row count: an overflow restarts the count.",
                  f"{shrinks} → self.factor / 2, self.good_steps")  # fmt: skip
 exercise.mistake("The factor should double after growth_interval good steps in a row, not after every one.",
                  "self.good_steps == self.growth_interval → self.good_steps")  # fmt: skip
 exercise.mistake("Your factor never grows: growth_interval good steps in a row should double it.", f"{grows} → self.factor, 0")
 exercise.mistake("Your factor never changes: which steps halve it, and which double it?", f"{grows} → self.factor, 0", f"{shrinks} → self.factor, 0")
-exercise.mistake("Halve the factor after an overflow.", f"{shrinks} → self.factor, 0")
+exercise.mistake("Halve the factor after an overflow.", f"{shrinks} → self.factor, 0",
+                 together_with=[f"{grows} → self.factor * 2, self.good_steps", "self.good_steps == self.growth_interval → self.good_steps > self.growth_interval"])  # fmt: skip
 exercise.mistake("An overflow means that the factor is too large: halve it.", f"{shrinks} → self.factor * 2, 0")
 exercise.mistake("Restart the count when the factor doubles.", f"{grows} → self.factor * 2, self.good_steps")
 exercise.mistake("Your factor doubles one step too late: it should double as soon as the count reaches growth_interval.",

@@ -87,7 +87,8 @@ exercise.mistake("With overlap, transfer and computation don't wait for each oth
                  "max(times) if overlap else sum(times) → sum(times)")  # fmt: skip
 exercise.mistake("Without overlap the times add up.", "max(times) if overlap else sum(times) → max(times)")
 exercise.mistake("It's the other way around: without overlap, transfer and "
-                 "computation run one after the other.", "if overlap → if not overlap")
+                 "computation run one after the other.", "if overlap → if not overlap",
+                 together_with=["max(times) → min(times)"])  # fmt: skip
 exercise.mistake(
     "Time saved in one pass can't make up for a delay in the other: in each pass, take the slower of transfer "
     "and computation.",

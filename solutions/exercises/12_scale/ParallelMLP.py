@@ -219,6 +219,13 @@ exercise.mistake(
 exercise.mistake(
     "Slice `down` by its inputs, which are its columns.",
     "down.chunk(group.size, dim=1) → down.chunk(group.size, dim=0)",
+    together_with=[
+        "nn.Parameter(bias.clone()) → bias.clone()",
+        "dim=0)[group.rank].clone() → dim=0)[group.rank]",
+        "dim=1)[group.rank].clone() → dim=1)[group.rank]",
+        "dim=0)[group.rank].clone() → dim=0)[group.rank]; dim=1)[group.rank].clone() → dim=1)[group.rank]",
+        "dim=1)[group.rank].clone() → dim=1)[group.rank].contiguous()",
+    ],
 )  # fmt: skip
 exercise.mistake("All ranks hold the same slice. Each rank has to take its own.",
                  "dim=0)[group.rank] → dim=0)[0]", "dim=1)[group.rank] → dim=1)[0]")  # fmt: skip

@@ -120,12 +120,14 @@ exercise.requirement(
 
 exercise.mistake("Your code counts only half of an all-reduce. An all-reduce sends every piece twice: once to "
                  "add it up, once to distribute the sum.",
-                 "return 2 * others * weights → return others * weights")  # fmt: skip
+                 "return 2 * others * weights → return others * weights",
+                 together_with=["return 3 * others * weights → return 2 * others * weights"])  # fmt: skip
 exercise.mistake('For "sharded", your code counts two collectives. Weights are gathered twice, and gradients are '
                  'reduce-scattered once.',
                  "return 3 * others * weights → return 2 * others * weights")  # fmt: skip
 exercise.mistake('For "sharded", gradients are only reduce-scattered. No card needs the whole sum.',
-                 "return 3 * others * weights → return 4 * others * weights")  # fmt: skip
+                 "return 3 * others * weights → return 4 * others * weights",
+                 together_with=['weights = 2 * model["parameters"] → weights = model["parameters"]'])  # fmt: skip
 exercise.mistake(
     "In bfloat16, each parameter takes 2 bytes, not 1.",
     'weights = 2 * model["parameters"] → weights = model["parameters"]',

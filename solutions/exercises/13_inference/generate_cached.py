@@ -148,7 +148,8 @@ exercise.mistake(
     "model(new, caches) → model(ids)",
 )  # fmt: skip
 exercise.mistake("Don't pass tokens that are already in the cache. Pass only the new ones.",
-                 "model(new, caches) → model(ids, caches)")  # fmt: skip
+                 "model(new, caches) → model(ids, caches)",
+                 together_with=["new = ids → new, old = ids.clone(), ids"])  # fmt: skip
 exercise.mistake("Your code makes new, empty caches in each call. Make them once.",
                  "new = model(new, caches) → new = model(new, model.new_caches(len(ids), ids.shape[1] + count - 1))")  # fmt: skip
 exercise.mistake(

@@ -261,8 +261,7 @@ exercise.mistake("T × T weights are kept for the backward pass: use the fused o
                  f"{CALL} → (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1), float('-inf')).softmax(dim=-1) @ v")  # fmt: skip
 exercise.mistake("A T × T mask is kept for the backward pass: use is_causal=True, which needs no mask.",
                  f"{CALL} → F.scaled_dot_product_attention(q, k, v, attn_mask=torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).tril())")  # fmt: skip
-exercise.mistake(copied,
-                 f"{CALL} → F.scaled_dot_product_attention(q / q.shape[-1] ** 0.5, k, v, is_causal=True, scale=1.0)")  # fmt: skip
+exercise.mistake(copied, "is_causal=True → is_causal=True, scale=1.0", "(q, k, v, is → (q / q.shape[-1] ** 0.5, k, v, is")
 exercise.mistake("If its arguments have three dimensions, the attention operation isn't fused, and T × T weights "
                  "are kept.",
                  f"{CALL} → F.scaled_dot_product_attention(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1), is_causal=True).unflatten(0, q.shape[:2])")  # fmt: skip

@@ -268,6 +268,8 @@ exercise.mistake("Your code leaves the blocks' matrices as nn.Linear initialized
                  "for p in self.parameters() → for p in (self.tokens.weight, self.places.weight)")  # fmt: skip
 exercise.mistake("Your code leaves the tables as nn.Embedding initialized them, with a std of 1: draw them again, too.",
                  "for p in self.parameters() → for p in self.blocks.parameters()")  # fmt: skip
+exercise.mistake("Draw the matrices again: nn.Embedding starts with a std of 1, not 0.02.",
+                 "for p in self.parameters() → for p in (self.tokens.weight, self.places.weight)", "(p, std=0.02) → (p, 0.02)")  # fmt: skip
 exercise.mistake("0.02 is the standard deviation, not the variance.", "std=0.02 → std=0.02**0.5")
 exercise.mistake("0.02 is the standard deviation: don't square it.", "std=0.02 → std=0.02**2")
 exercise.mistake("0.02 is the standard deviation, and the mean is 0.", "(p, std=0.02) → (p, 0.02)")
@@ -284,7 +286,9 @@ exercise.mistake("In your code, all matrices of the "
 exercise.mistake("Used as the output layer, the table gets no gradient: its .data has none.", "(self.blocks(x)), self.tokens.weight) → (self.blocks(x)), self.tokens.weight.data)")
 exercise.mistake("Used for lookups at the input, the table gets no gradient.", "self.tokens(ids) → self.tokens.weight.data[ids]")
 exercise.mistake("The positional embedding gets no gradient: .data has none.", "self.places.weight[ → self.places.weight.data[")
-exercise.mistake("The embeddings get no gradient through the blocks.", "self.norm(self.blocks(x)) → self.norm(self.blocks(x.detach()))")
+through_the_blocks = "The embeddings get no gradient through the blocks."
+exercise.mistake(through_the_blocks, "self.norm(self.blocks(x)) → self.norm(self.blocks(x.detach()))")
+exercise.mistake(through_the_blocks, "self.tokens(ids) → self.tokens.weight.data[ids]", "self.places.weight[ → self.places.weight.data[")
 
 # %% wrong: draws the layers that it knows, and leaves a matrix of the block's own
 class Transformer(nn.Module):

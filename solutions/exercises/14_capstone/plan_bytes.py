@@ -93,8 +93,14 @@ exercise.mistake("You counted numbers, not bytes: each takes 4 bytes, or 2.",
                  "layer = 4 * → layer =", "+ size * tokens * 14 → + tokens * 14", "once = 4 * → once =",
                  "+ size * tokens * width → + tokens * width", "copies = 2 * → copies =")  # fmt: skip
 exercise.mistake("Autocast keeps a 16-bit copy of each matrix in a product: the last row of the table.",
-                 f"{COPIES} → copies = 0")  # fmt: skip
-exercise.mistake("Without autocast there are no copies of the weights.", "vocabulary * width) if mixed else 0 → vocabulary * width)")
+                 f"{COPIES} → copies = 0",
+                 together_with=["2 if mixed else 4 → 4 if mixed else 2"])  # fmt: skip
+exercise.mistake("Without autocast there are no copies of the weights.", "vocabulary * width) if mixed else 0 → vocabulary * width)",
+                 together_with=["2 if mixed else 4 → 4 if mixed else 2",
+                                "tokens * 14 * width → tokens * (14 * width + 4)",
+                                "2 * width + 4 + heads → 4 + heads",
+                                "14 * width → 12 * width",
+                                "14 * width → 10 * width"])  # fmt: skip
 exercise.mistake("The copies take 2 bytes per number.", "copies = 2 * → copies = 4 *")
 exercise.mistake("The token embedding takes part in a product as well: autocast copies it, too.",
                  "(12 * layers * width**2 + vocabulary * width) → (12 * layers * width**2)")  # fmt: skip
@@ -102,16 +108,22 @@ exercise.mistake("Every layer's matrices are copied.", "12 * layers * width**2 �
 exercise.mistake("Only the matrices in products are copied, not the positional embedding or the norms.",
                  f"{COPIES} → copies = 2 * parameters if mixed else 0")  # fmt: skip
 exercise.mistake("Not everything is 16 bits under autocast: the third column says what stays float32.",
-                 "layer = 4 * → layer = size *", "once = 4 * → once = size *")  # fmt: skip
+                 "layer = 4 * → layer = size *", "once = 4 * → once = size *",
+                 together_with=["2 if mixed else 4 → 4 if mixed else 2"])  # fmt: skip
 exercise.mistake("Your result doesn't depend on mixed: if it's true, some rows take half the bytes, and there are copies.",
                  "size = 2 if mixed else 4 → size = 4", f"{COPIES} → copies = 0")  # fmt: skip
 exercise.mistake("You counted numbers, not bytes: each takes 4 bytes, or 2.",
                  "layer = 4 * → layer =", "+ size * tokens * 14 → + tokens * 14", "once = 4 * → once =",
                  "+ size * tokens * width → + tokens * width", f"{COPIES} → copies = 0")  # fmt: skip
 exercise.mistake("If mixed is true, some rows take half the bytes.", "size = 2 if mixed else 4 → size = 4")
-exercise.mistake("If mixed is false, everything is float32, 4 bytes each.", "size = 2 if mixed else 4 → size = 2")
+exercise.mistake("If mixed is false, everything is float32, 4 bytes each.", "size = 2 if mixed else 4 → size = 2",
+                 together_with=["tokens * 14 * width → tokens * (14 * width + 4)", "2 * width + 4 + heads → 4 + heads", "14 * width → 12 * width", "14 * width → 10 * width"])  # fmt: skip
 exercise.mistake("It's the other way around: a number in the 16-bit rows takes 2 bytes if mixed is true, and 4 if not.",
-                 "2 if mixed else 4 → 4 if mixed else 2")  # fmt: skip
+                 "2 if mixed else 4 → 4 if mixed else 2",
+                 together_with=["+ size * tokens * width → + size * tokens * (width + vocabulary)",
+                                "tokens * 14 * width → tokens * (14 * width + heads)",
+                                "tokens * 14 * width → tokens * (14 * width + 4)",
+                                "2 * width + 4 + heads → 4 + heads"])  # fmt: skip
 exercise.mistake("The rows of the first table count once for each layer.", "layers * layer → layer")
 exercise.mistake("The rows of the second table count only once.", f"{ACTIVATIONS} → layers * (layer + once) + copies")
 exercise.mistake("Fused attention keeps no T × T weights.",
@@ -124,20 +136,26 @@ exercise.mistake("The loss keeps one more number besides the log-probabilities."
 exercise.mistake("The loss is computed in float32, under autocast as well.",
                  "tokens * vocabulary + 1) → 1)", "+ size * tokens * width → + size * tokens * (width + vocabulary)")  # fmt: skip
 exercise.mistake("Missing: all the log-probabilities, which the loss keeps.", "tokens * vocabulary + 1) → 1)")
-exercise.mistake("Missing: the statistics of the last LayerNorm.", "(width + 2) → width")
-exercise.mistake("Missing: the input of the last LayerNorm.", "(width + 2) → 2")
-exercise.mistake("Missing: the output of the last LayerNorm, which is the input of the output layer.", "+ size * tokens * width →")
+exercise.mistake("Missing: the statistics of the last LayerNorm.", "(width + 2) → width",
+                 together_with=["2 * width + 4 + heads → 2 * width + 4 + 1"])  # fmt: skip
+exercise.mistake("Missing: the input of the last LayerNorm.", "(width + 2) → 2",
+                 together_with=["2 * width + 4 + heads → 2 * width + heads"])  # fmt: skip
+exercise.mistake("Missing: the output of the last LayerNorm, which is the input of the output layer.", "+ size * tokens * width →",
+                 together_with=["tokens * 14 * width → tokens * (14 * width + 4)"])  # fmt: skip
 exercise.mistake("Missing in each layer: the inputs of the two LayerNorms.", "(2 * width + 4 + heads) → (4 + heads)")
-exercise.mistake("Each layer has two LayerNorms, and keeps the input of both.", "(2 * width + 4 → (width + 4")
+exercise.mistake("Each layer has two LayerNorms, and keeps the input of both.", "(2 * width + 4 → (width + 4",
+                 together_with=["14 * width → 12 * width", "14 * width → 13 * width"])  # fmt: skip
 exercise.mistake("Missing in each layer: the statistics of the LayerNorms.", "2 * width + 4 + heads → 2 * width + heads")
 exercise.mistake("Two LayerNorms with a mean and a scale each: four numbers for each token.",
                  "2 * width + 4 + heads → 2 * width + 2 + heads")  # fmt: skip
 exercise.mistake("Missing in each layer: the log-sum-exp, one number for each query and head.", "2 * width + 4 + heads → 2 * width + 4")
 exercise.mistake("The log-sum-exp is one number for each query *and head*.", "2 * width + 4 + heads → 2 * width + 4 + 1")
 exercise.mistake("Attention's log-sum-exp stays float32.",
-                 "2 * width + 4 + heads → 2 * width + 4", "tokens * 14 * width → tokens * (14 * width + heads)")  # fmt: skip
+                 "2 * width + 4 + heads → 2 * width + 4", "tokens * 14 * width → tokens * (14 * width + heads)",
+                 together_with=["14 * width → 13 * width"])  # fmt: skip
 exercise.mistake("The statistics of a LayerNorm stay float32.",
-                 "2 * width + 4 + heads → 2 * width + heads", "tokens * 14 * width → tokens * (14 * width + 4)")  # fmt: skip
+                 "2 * width + 4 + heads → 2 * width + heads", "tokens * 14 * width → tokens * (14 * width + 4)",
+                 together_with=["14 * width → 13 * width"])  # fmt: skip
 exercise.mistake("The inputs of the LayerNorms stay float32: they are the residual stream.",
                  "2 * width + 4 + heads → 4 + heads", "14 * width → 16 * width")  # fmt: skip
 exercise.mistake("Missing in each layer: the outputs of the two LayerNorms.", "14 * width → 12 * width")

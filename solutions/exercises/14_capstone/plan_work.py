@@ -61,7 +61,8 @@ exercise.mistake("The matrices of a layer count once for each layer.", f"{both} 
 exercise.mistake("The feed-forward part has two matrices, up and down.", f"{both} layers * 8 * width**2")
 exercise.mistake("The feed-forward part has two matrices, up and down.", f"{PARAMETERS} → {PARAMETERS} - layers * 4 * width**2")
 exercise.mistake("qkv makes queries, keys and values: its output is three times as wide as its input.",
-                 f"{PARAMETERS} → {PARAMETERS} - layers * 2 * width**2")  # fmt: skip
+                 f"{PARAMETERS} → {PARAMETERS} - layers * 2 * width**2",
+                 together_with=[f"{both} layers * 10 * width**2"])  # fmt: skip
 exercise.mistake("qkv makes queries, keys and values: its output is three "
                  "times as wide as its input.", f"{both} layers * 10 * width**2")
 exercise.mistake("The matrix `out` is missing: each layer has one.", f"{both} layers * 11 * width**2")
@@ -73,11 +74,13 @@ exercise.mistake("6 FLOPs for every parameter is only a rule of thumb. The posit
                  f"{FLOPS} → 6 * (matrices + table + context * width + norms)")  # fmt: skip
 exercise.mistake("Only weights in matrix products count: the positional embedding is only looked up, and norms "
                  "aren't matrix products.",
-                 f"{FLOPS} → {FLOPS} + 6 * (context * width + norms)")  # fmt: skip
+                 f"{FLOPS} → {FLOPS} + 6 * context * width", f"{FLOPS} → {FLOPS} + 6 * norms")  # fmt: skip
 exercise.mistake("The positional embedding is only looked up: it takes part in no matrix product.", f"{FLOPS} → {FLOPS} + 6 * context * width")
 exercise.mistake("Norms aren't matrix products, so they aren't counted.", f"{FLOPS} → {FLOPS} + 6 * norms")
 exercise.mistake("The token embedding takes part in a product as well: it's the output layer.",
                  "6 * (matrices + table) → 6 * matrices")  # fmt: skip
+exercise.mistake("The output layer is the token embedding, not the positional one.",
+                 f"{FLOPS} → {FLOPS} + 6 * context * width", "6 * (matrices + table) → 6 * matrices")  # fmt: skip
 exercise.mistake("The token embedding takes part in one product, at the output; at the input it's only looked up.",
                  "6 * (matrices + table) → 6 * (matrices + 2 * table)")  # fmt: skip
 exercise.mistake("Attention has a backward pass, too, which costs twice as much as its forward pass.", "12 * layers * width → 4 * layers * width")
@@ -90,7 +93,9 @@ exercise.mistake("By convention, the half of the scores that the mask hides is c
 exercise.mistake("Every layer has attention.", "12 * layers * width → 12 * width")
 exercise.mistake("Your result is attention's FLOPs for all tokens of a sequence; the exercise asks for one token.",
                  "12 * layers * width * context → 12 * layers * width * context**2")  # fmt: skip
-exercise.mistake("Your result is the forward pass alone; add the backward pass, which costs twice as much.", f"{FLOPS} → ({FLOPS}) // 3")
+forward = "Your result is the forward pass alone; add the backward pass, which costs twice as much."
+exercise.mistake(forward, f"{FLOPS} → ({FLOPS}) // 3")
+exercise.mistake(forward, f"{FLOPS} → ({FLOPS}) // 3 * 2", f"{FLOPS} → ({FLOPS}) // 2")
 exercise.mistake("Your result is the backward pass alone; add the forward pass.", f"{FLOPS} → ({FLOPS}) // 3 * 2")
 exercise.mistake("A multiplication and an addition are 2 FLOPs.", f"{FLOPS} → ({FLOPS}) // 2")
 exercise.mistake("Your result is for a whole sequence; the exercise asks for one token.", f"{FLOPS} → context * ({FLOPS})")
@@ -100,12 +105,6 @@ exercise.mistake("Your result is for a whole sequence; the exercise asks for one
 def plan_work(layers, width, context, vocabulary):
     matrices, table, norms = layers * 12 * width**2, vocabulary * width, (4 * layers + 2) * width
     return matrices + table + context * width + norms, 6 * (matrices + table) + 12 * layers * width * context
-
-# %% mistake: the places multiplied in the head's stead
-# says: The output layer is the token embedding, not the positional one.
-def plan_work(layers, width, context, vocabulary):
-    matrices, table, norms = layers * 12 * width**2, vocabulary * width, (4 * layers + 2) * width
-    return {"parameters": matrices + table + context * width + norms, "FLOPs per token": 6 * (matrices + context * width) + 12 * layers * width * context}
 
 # %% wrong: floats, which lose the last digits
 # unseen: only counts that a float can't hold exactly show it
