@@ -18,7 +18,7 @@ import pytest
 
 from autograder import project
 from autograder.authoring import checks
-from autograder.grading import judge, program, sandbox, source
+from autograder.grading import judge, program, sandbox, source, suspicion
 from autograder.grading.conversation import Conversation
 from autograder.grading.exercises import Cell, Exercise, ProblemSet
 from autograder.inside import names
@@ -535,7 +535,7 @@ def test_functions_of_the_library_that_the_reference_does_without_are_noted(
     lecture: str, name: str, code: str, noted: str | None
 ) -> None:
     problems = checks.problems(source.read(project.source_path(lecture)))
-    found = judge._suspicious(program.Program(problems, problems.answered({name: code})))
+    found = suspicion.notes(program.Program(problems, problems.answered({name: code})))
     assert found == ([f"{name}: its code uses {noted}, which no answer needs; read it"] if noted else [])
 
 
@@ -543,7 +543,7 @@ def test_no_reference_is_noted() -> None:
     for path in LECTURES:
         problems = checks.problems(source.read(path))
         right = {exercise.name: exercise.solution for exercise in problems.exercises}
-        assert judge._suspicious(program.Program(problems, problems.answered(right))) == []
+        assert suspicion.notes(program.Program(problems, problems.answered(right))) == []
 
 
 @pytest.mark.parametrize("said", ["*", "[", "x,(a+)+!", "x: all is well [bold]OK[/]", "(a+)+", "x as y.z"])
@@ -551,7 +551,7 @@ def test_nothing_but_names_of_an_import_gets_into_a_pattern_or_a_note(said: str)
     problems = checks.problems(source.read(project.source_path("00_napkin_math")))
     code = f'note = """\nfrom course_utils.explorers import {said}\n"""\n{"a" * 60} = 1'
     began = time.process_time()
-    notes = judge._suspicious(program.Program(problems, problems.answered({"two_weeks": code})))
+    notes = suspicion.notes(program.Program(problems, problems.answered({"two_weeks": code})))
     assert time.process_time() - began < 10
     assert {each for note in notes for each in re.findall(r"explorers(\S*)", note)} <= {".*,", ".x,"}
 
@@ -566,7 +566,7 @@ def test_nothing_but_names_of_an_import_gets_into_a_pattern_or_a_note(said: str)
 def test_looking_for_what_no_answer_needs_takes_time_in_proportion_to_the_text(line: str) -> None:
     problems = checks.problems(source.read(project.source_path("09_training_loop")))
     began = time.process_time()
-    judge._suspicious(program.Program(problems, problems.answered({"get_batch": line * 20_000})))
+    suspicion.notes(program.Program(problems, problems.answered({"get_batch": line * 20_000})))
     assert time.process_time() - began < 10  # twice the square of the text would take hours
 
 
@@ -615,7 +615,7 @@ def gradients_by_hand(x, w1, w2):
 )
 def test_what_pytorch_has_under_an_exercises_name_is_noted(code: str, noted: str | None) -> None:
     problems = checks.problems(source.read(project.source_path("08_optimizers")))
-    found = judge._suspicious(program.Program(problems, problems.answered({"SGD": code})))
+    found = suspicion.notes(program.Program(problems, problems.answered({"SGD": code})))
     assert found == ([f"SGD: its code uses {noted}, which no answer needs; read it"] if noted else [])
 
 
@@ -636,7 +636,7 @@ def test_what_an_answer_takes_from_cells_of_the_students_own_is_noted(own: str, 
     for number in found.unread:
         text = found.steps[number].cell.text
         found.learn(number, Names(sorted(names.defined(text)), sorted(names.used(text))))
-    assert bool(judge._suspicious(found)) is noted
+    assert bool(suspicion.notes(found)) is noted
 
 
 @pytest.mark.parametrize(("lecture", "exercise"), IN_A_THREAD)

@@ -32,8 +32,11 @@ def scaled(student, value, factor, overflows=0):
     }
 
 
-def story(student, factor, interval, batches):
-    """Each batch: scaled gradients of two groups of parameters; None stands for none. What each step does."""
+def story(student, factor, interval, batches, before=0):
+    """Each batch: scaled gradients of two groups of parameters; None stands for none. What each step does.
+
+    interval = None: the default. before: how many good steps come first.
+    """
     import math
 
     import torch
@@ -42,7 +45,9 @@ def story(student, factor, interval, batches):
     optimizer = torch.optim.SGD([{"params": [first, idle]}, {"params": [second]}], lr=1.0)
     steps = []
     optimizer.register_step_post_hook(lambda *_: steps.append(1))
-    scaler = student.LossScaler(factor, interval)
+    scaler = student.LossScaler(factor) if interval is None else student.LossScaler(factor, interval)
+    for _ in range(before):
+        step(scaler, True)
     returned, counts, gradients, weights, factors, good = [], [], [], [], [scaler.factor], [scaler.good_steps]
     for batch in batches:
         for weight in (first, idle, second):
@@ -228,6 +233,7 @@ exercise.requirement(
         "an overflow just before doubling": given(4.0, 3, [good, good, bad, good, good, good]),
         "an overflow just after doubling": given(4.0, 2, [good, good, bad, bad, good]),
         "nothing has a gradient": given(4.0, 2, [(None, None)] * 2),
+        "the default growth_interval": given(4.0, None, [good] * 2, before=1_998),
     },
     domain=st.builds(given, factors, intervals, batches(whole, 0.2, (1, 12))),
     hint="good_steps counts the good steps since the factor last changed.",

@@ -8,8 +8,9 @@ exercise = Exercise("Where in the cache do the new tokens go, and which tokens d
 
 
 def makes(student, batch, kv_heads, capacity, size, dtype, device):
-    """What a new cache has."""
-    cache = student.KVCache(batch, kv_heads, capacity, size, dtype, device)
+    """What a new cache has. dtype = None and device = None: the defaults."""
+    chosen = [each for each in (dtype, device) if each is not None]
+    cache = student.KVCache(batch, kv_heads, capacity, size, *chosen)
     both = cache.keys, cache.values
     for number, x in enumerate(both):
         x.fill_(number)
@@ -166,6 +167,7 @@ exercise.requirement(
         "one of everything": given(1, 1, 1, 1, torch.float32, "cpu"),
         "all sizes equal": given(4, 4, 4, 4, torch.float64, "cpu"),
         "no room": given(2, 3, 0, 5, torch.float32, "cpu"),
+        "the defaults": given(2, 3, 7, 5, None, None),
         "many tokens": given(1, 2, 10_000, 4, torch.float16, "cpu"),
     },
     domain=st.builds(given, sizes, sizes, sizes, sizes, any_of(torch.float32, torch.float64, torch.bfloat16, torch.float16),
