@@ -36,6 +36,14 @@ FROM_STATEMENT = 3  # at least this many of them by somebody who had read only t
 RIGHT_PROGRAMS = 3
 PAIRS = 60  # a sample of pairs of mistakes made together; a nightly run tries all
 
+# An answer may check what the annotations say, as a lecture teaches: then no input may contradict them.
+_TYPED = """
+import beartype, inspect, jaxtyping
+if inspect.isfunction({0}):
+    conf = beartype.BeartypeConf(is_pep484_tower=True)  # a whole number is a float
+    {0} = jaxtyping.jaxtyped(typechecker=beartype.beartype(conf=conf))({0})
+"""
+
 
 @dataclass
 class Report:
@@ -155,10 +163,23 @@ class Prover:
                     f"{pool.promise.text!r} has the same outcome on all hidden inputs: an answer that always returns "
                     "it would pass"
                 )
+            asked_for = {want["value"].kind for _, want in pool.visible if isinstance(want["value"], Raised)}
+            for case, want in (*pool.edges, *pool.drawn(self.seeds[0])):
+                if isinstance(raised := want["value"], Raised) and raised.kind not in asked_for:
+                    self.say(
+                        f"{pool.promise.text!r}: the reference raises {raised.kind} for a hidden input: "
+                        f"{_shown(case)}\n"
+                        "  → if the statement asks for that error, add a visible case; otherwise change the input"
+                    )
 
     def right(self) -> None:
         """Right answers agree with the reference everywhere, whatever the global generators' seeds."""
-        programs = [KnownProgram("right", "the reference", self.spec.cells.solution), *self.spec.of("right")]
+        solution = self.spec.cells.solution
+        programs = [
+            KnownProgram("right", "the reference", solution),
+            KnownProgram("right", "the reference, its annotations checked", f"{solution}\n{_TYPED.format(self.name)}"),
+            *self.spec.of("right"),
+        ]
         for program in programs:
             ran = trial(self.spec, program)
             for pool in self.pools:
@@ -219,7 +240,8 @@ class Prover:
             unnamed = program.together and told.mistake is None  # another two do the same
             if program.kind == "mistake" and seen and told.mistake != program.note and not unnamed:
                 self.say(f"{_where(program)} gets the sentence {told.mistake!r} instead of {program.note!r}")
-            if program.kind == "mistake" and any(promise.band for promise in self.spec.promises):
+            single = program.kind == "mistake" and not program.together
+            if single and any(promise.band for promise in self.spec.promises):
                 other = self.rubric(ran, SEED + 1).mistake
                 if other not in (None, program.note):
                     self.say(f"{_where(program)} gets the sentence {other!r} where it draws other random numbers")

@@ -64,6 +64,13 @@ _IMPORTED = re.compile(
     r"""\b(?:import_module|__import__)\([ \t]{0,9}["']([A-Za-z_]\w{0,60})""",
     re.MULTILINE,
 )
+# What imports define: `b` in `import a as b` and in `from a import b`, `a` in `import a.c`.
+_BINDS = re.compile(
+    r"(?:^|[;:])[ \t]{0,40}(?:import[ \t]{1,9}([\w., \t]{1,300})|"
+    r"from[ \t]{1,9}[\w.]{1,200}[ \t]{1,9}import[ \t]{0,9}(\([^)]{0,1000}|[^\n;#]{0,300}))",
+    re.MULTILINE,
+)
+_LAST_NAME = re.compile(r"(?:\bas[ \t]{1,9}|^\s{0,99}(?!\w{1,60}(?:\.\w{1,60}){0,9}[ \t]{1,9}as\b))(\w{1,60})")
 _MODULES_FILE = re.compile(r"\b(\w+)(?:\.py\b|/)")
 # Ways to ask the machine for something that may be missing without an error: files, environment variables, users,
 # programs. Those that are also words of a comment count only in a call.
@@ -488,7 +495,12 @@ class Program:
         """The student's cells, apart from the answer's own, with functions, classes or variables that it uses."""
         behind = self._behind(exercise)
         theirs = (number for number in self._definers_of(behind) if self.steps[number].exercise is None)
-        return [n for n in theirs if not behind.isdisjoint(made(self.steps[n].cell.text))]
+        return [n for n in theirs if not behind.isdisjoint(self._made(n))]
+
+    def _made(self, number: int) -> set[str]:
+        """The names that a student's cell defines, except by imports alone."""
+        text = self.steps[number].cell.text
+        return made(text) | {name for name, cells in self._definers.items() if number in cells} - _bound(text)
 
     def _judged(self, place: int) -> Exercise:
         """The exercise that's judged at a step."""
@@ -507,6 +519,12 @@ def _imported(text: str) -> Iterator[str]:
         for name in several.split(",") if several else (package or asked_for,):
             if found := re.match(r"\s*([A-Za-z_]\w*)", name):
                 yield found[1]
+
+
+def _bound(text: str) -> set[str]:
+    """The names that imports seem to define."""
+    lists = (several or names.strip("( \t") for several, names in _BINDS.findall(text.replace("\\\n", " ")))
+    return {found[1] for names in lists for each in names.split(",") if (found := _LAST_NAME.search(each))}
 
 
 def _annotates(text: str, error: str) -> bool:

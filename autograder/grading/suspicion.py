@@ -10,6 +10,8 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Set
 
+import torch
+
 from .exercises import Exercise
 from .program import Kind, Program
 
@@ -85,19 +87,25 @@ _TORCHS = (
     r"\bfrom[ \t]+torch[\w.]{{0,60}}[ \t]+import[^\n]{{0,200}}?\b(?i:{0})\b|"
     r"""\bgetattr\([^\n"']{{0,100}}["'](?i:{0})["']\)"""
 )
-_CLASS = r"(?<!\bself)\.(?i:{0})\b"  # for names with a capital letter: an attribute of whatever PyTorch was called
+# For PyTorch's classes: an attribute of whatever its module was called.
+_CLASS = r"(?<!\w)(\w*+)(?<!\bself)(\.(?=[A-Z])(?i:{0}))\b"
+_PYTORCH = frozenset(name.lower() for module in (torch, torch.nn, torch.optim) for name in dir(module))
+_OWN_CLASS = re.compile(r"^[ \t]{0,40}class[ \t]{1,9}(\w{1,60})", re.MULTILINE)
 _OPTIMIZER = re.compile(  # one of PyTorch's, where the solution has none
-    r"(?:(?<!\bself)\.|\bimport\b[^\n]{0,200}?\b)"
-    r"(?:Ada(?:m\w*|grad|delta|factor)|SGD|RMSprop|[NR]Adam|ASGD|Rprop|Muon|LBFGS|SparseAdam)\b"
+    r"(?:(?<!\w)(\w*+)(?<!\bself)(?=\.)|(?=\bimport\b))"
+    r"((?:\.|import\b[^\n]{0,200}?\b)"
+    r"(?:Ada(?:m\w*|grad|delta|factor)|SGD|RMSprop|[NR]Adam|ASGD|Rprop|Muon|LBFGS|SparseAdam)\b)"
 )
 _EXPLORER = r"(?<![\w.]){0}\b(?!\.explore\b)"
 # A module as a whole, as in `lib = data`.
-_MODULE = re.compile(r"(?<![\w.])(?:checkpoint|data|flops|memory|napkin|timing)\b(?![ \t]{0,9}[.\w])")
+_MODULE = re.compile(r"(?<![\w.])(checkpoint|data|flops|memory|napkin|timing)\b(?![ \t]{0,9}(?:\.(?!__)|\w))")
 # A cell's own variable, parameter or import of that name.
 _VARIABLE = (
     r"\b{0}[ \t]*(?::[^=\n]{{0,60}})?=[^=]|\b(?:for|as|import|def|class|lambda)\b[^\n:]{{0,100}}\b{0}\b|"
     r"\b{0},[^\n=]{{0,60}}=[^=]|,[ \t]*{0}\b|\n[ \t]{{1,40}}{0}[ \t]*:[^=\n]{{1,60}},[ \t]*\n"
 )
+# Unless that variable is the module: `def get_batch(data=data)`.
+_DEFAULT = r"\b(?:def|lambda)\b[^\n]{{0,200}}\b{0}[ \t]*(?::[^=\n]{{0,60}})?=[ \t]*{0}\b"
 # What computes by itself what several exercises ask for: PyTorch's counters and other ways to a derivative.
 _TOOLS = re.compile(
     r"\b(?:FlopCounterMode|flop_counter|forward_ad|make_dual|gradcheck|get_numerical_jacobian|jvp|jacfwd|jacrev)\b|"
@@ -109,7 +117,11 @@ _TEXT = re.compile(
     r"""\"{3}(?:\\[\s\S]|[^\\])*?(?:\"{3}|\Z)|'{3}(?:\\[\s\S]|[^\\])*?(?:'{3}|\Z)|"""
     r""""(?:\\[\s\S]|[^"\\\n])*+"?|'(?:\\[\s\S]|[^'\\\n])*+'?|#[^\n]*"""
 )
-_DOT = re.compile(r" ?(?:\\?\n ?){0,3}\.(?: ?\\?\n){0,3} ?")
+# A docstring, as far as it can be nothing else, wherever strings begin and end: after its quotes comes a capital
+# letter, which begins no operator and isn't a string's prefix. (In a line for the shell, three quotes begin no string.)
+_DOCSTRING = re.compile(r"""\"{3}[ \t]*(?![A-Za-z]{0,2}["'])[A-Z`](?:[^"\\]|"(?!""))*\"{3}""")
+_MAGIC = re.compile(r"^[ \t]*[!%?]|=[ \t]*[!%]", re.MULTILINE)
+_DOT = re.compile(r" ?(?:\\?\n ?){0,3}(?<!\.)\.(?!\.)(?: ?\\?\n){0,3} ?")
 _FROM = re.compile(r"\bfrom[ \t]+(course_utils[\w.]{0,60})[ \t]+import[ \t]*(\([^)]{0,300}|[^\n;]{0,300})")
 _IMPORT = re.compile(r"\bimport[ \t]+([\w., \t]{1,300})")
 # A name in an import. Nothing else gets into a note, or into a pattern.
@@ -148,7 +160,10 @@ def _bare_modules(text: str, known: set[str]) -> set[str]:
     explorers = {name.removeprefix(_EXPLORERS) for name in known if name.startswith(_EXPLORERS)}
     explorers = {name.split(" ")[-1] for name in explorers if name != "*"}
     bare |= {name for name in explorers if re.search(_EXPLORER.format(name), code)}
-    return {name for name in bare if not re.search(_VARIABLE.format(name), code)}
+    return {
+        name for name in bare
+        if not re.search(_VARIABLE.format(name), code) or re.search(_DEFAULT.format(name), code)
+    }  # fmt: skip
 
 
 def _functions(text: str, known: set[str], exercise: Exercise) -> set[str]:
@@ -163,15 +178,28 @@ def _functions(text: str, known: set[str], exercise: Exercise) -> set[str]:
 
 
 def _plain(text: str, imports: Set[str]) -> str:
-    """A cell's text as Python reads it, which takes `𝐒GD` for `SGD`, without lines of comments and the lecture's
-    ``imports``.
+    """A cell's text as Python reads it, which takes `𝐒GD` for `SGD`, without docstrings, comments and the lecture's
+    ``imports``, as far as text alone shows that they are.
     """
-    lines = re.split(r"(?<=\n)", re.sub(r"\r\n?", "\n", _NOT_ASCII.sub(_as_name, text)))
-    plain = "".join(line for line in lines if line.strip() not in imports and not line.lstrip().startswith("#"))
+    text = re.sub(r"\r\n?", "\n", _NOT_ASCII.sub(_as_name, text)).replace("\f", " ")
+    text = text if _MAGIC.search(text) else _DOCSTRING.sub('""', text)
+    lines = [line for line in text.split("\n") if line.strip() not in imports]
+    above = ["", *(line[-1:] for line in lines)]  # after a backslash, a string may go on
+    plain = "\n".join(map(_without_comment, lines, above))
     # Twice if Python reads more than one line, or blanks, around a dot: `data . get_batch`.
     bare = re.sub(r"[ \t]+", " ", _TEXT.sub(lambda found: "" if found[0][0] == "#" else found[0], plain))
     joined = _DOT.sub(".", bare)
     return plain if joined == bare else f"{plain}\n{joined}"
+
+
+def _without_comment(line: str, above: str) -> str:
+    """A line up to what can only be a comment or a part of a string: what follows a # without a quote, or the whole
+    line if it begins with # and no string can end in it.
+    """
+    if line.lstrip().startswith("#") and above != "\\" and not re.search("\"{3}|'{3}", line):
+        return ""
+    begin = line.find("#", 1 + max(line.rfind('"'), line.rfind("'")))
+    return line if begin < 0 else line[:begin]
 
 
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
@@ -207,6 +235,8 @@ def notes(program: Program) -> list[str]:
     notes, others = list[str](), list[str]()
     theirs = {n: _plain(step.cell.text, imports) for n, step in enumerate(program.steps) if step.kind is Kind.THEIRS}
     modules = known.union(*map(_library, theirs.values()))
+    classes = {name for text in theirs.values() for name in _OWN_CLASS.findall(text)}
+    classes = {each for each in classes if not any(re.search(rf"\b{each}[ \t]*=", text) for text in theirs.values())}
     for number, step in enumerate(program.steps):
         if step.kind is Kind.THEIRS:
             behind = [step.exercise] if step.exercise else helps[number]
@@ -221,10 +251,10 @@ def notes(program: Program) -> list[str]:
             for exercise in behind:
                 names = exercise.name
                 torchs = set(re.findall(_TORCHS.format(names), text))
-                if not torchs and names != names.lower():
-                    torchs = set(re.findall(_CLASS.format(names), text))
+                if not torchs and names != names.lower() and names.lower() in _PYTORCH:
+                    torchs = {name for of, name in re.findall(_CLASS.format(names), text) if of not in classes}
                 if not torchs and "optim.Optimizer" in exercise.solution and not _OPTIMIZER.search(exercise.solution):
-                    torchs = set(_OPTIMIZER.findall(text))
+                    torchs = {name for of, name in _OPTIMIZER.findall(text) if of not in classes}
                 found += sorted(torchs)
                 found += sorted(set(_TOOLS.findall(text)) - set(_TOOLS.findall(exercise.solution)))
                 found += sorted(_bare_modules(own, modules))

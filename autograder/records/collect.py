@@ -26,6 +26,8 @@ from .attempts import Attempt
 from .folder import NAMED, ClassFolder, concerns_one, few, listed, some
 from .sources import Delivery, Kind
 
+_NOTEBOOKS = 50  # of one delivery that are named after other lectures and looked into
+
 
 @dataclass
 class Summary:
@@ -303,7 +305,7 @@ def _by_content(one: Delivery, lecture_name: str, lecture_of: Mapping[str, str])
 
     if not (one.chosen.notebook or one.chosen.others):
         return one
-    found = [(each, inside(each[1])) for each in one.chosen.files]
+    found = [(each, inside(each[1])) for each in one.chosen.files[:_NOTEBOOKS]]
     own = [each for each, lectures in found if lecture_name in lectures]
     if own:
         return replace(one, chosen=sources.Chosen(True, (own[0],), besides=one.chosen.besides))

@@ -28,7 +28,7 @@ from .syntax import parsed
 
 QUESTIONS = 3
 _CODE_LIMIT = 5_000  # characters of an answer that are shown
-_GUESS = re.compile(r"guess = (.+?)(?:\s+#\s*(.*))?")
+_GUESS = re.compile(r"guess = (.{1,200}?)(?:\s{1,99}#\s{0,9}(.{0,200}))?")
 _PREDICT = "**Predict.**"
 _PROSE = re.compile(r"(?:> ?)?[\w*`(“]")
 _SECTION = re.compile(r"^#{1,3} (.+)$", re.MULTILINE)

@@ -112,10 +112,11 @@ _EXCHANGE = re.compile(
     r"(?P<user>.+)\+(?P<lecture>[^+]+)\+(?P<time>\d{4}-\d\d-\d\d \d[^+]*(?:\+\d{4})?)(?:\+.*)?", re.S
 )
 _TIME = re.compile(
-    r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?) ?(|Z|[+-]\d\d:?\d\d|[A-Za-z]+(?:[/_+-]\w+)*)"
+    r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?) ?(|Z|[+-]\d\d:?\d\d|[A-Za-z]+(?:[/_+-][A-Za-z0-9]+)*)"
 )
 # What browsers, JupyterLab, file managers and Canvas append to the name of a second copy.
-_COPY = re.compile(r"(?:[ _+]?\(\d+\)|-\d{1,3}|[ _-]+copy ?\d*|_\d|(?<=\D) \d)$", re.I)
+_COPY = re.compile(r"(?:[ _+]?\(\d{1,6}\)|-\d{1,3}|[ _-]{1,3}copy ?\d{0,6}|_\d|(?<=\D) \d)$", re.I)
+_NAME_LIMIT = 255  # characters, as in most file systems; a zip may contain names of any length
 
 
 def deliveries(source: Path, lecture_name: str, lectures: Sequence[str], logins: Iterable[str]) -> list[Delivery]:
@@ -258,7 +259,7 @@ def _alike(name: str, lecture_name: str) -> bool:
 def _ending(name: str, lecture_name: str) -> str | None:
     """What follows the lecture's name in a file's, without the extension; None if the file isn't named after it."""
     stem, ending = os.path.splitext(name)
-    if ending.lower() != NOTEBOOK:
+    if ending.lower() != NOTEBOOK or len(name) > _NAME_LIMIT:
         return None
     whole = stem
     for _ in range(4):  # a copy of a copy

@@ -14,7 +14,7 @@ import torch
 
 from course_utils.testing.comparing import compare
 from course_utils.testing.describing import argument_prefix, function_name, written
-from course_utils.testing.plain import Raised, copied, first_opaque, freeze, storage_key, tensors
+from course_utils.testing.plain import Raised, class_names, copied, first_opaque, freeze, storage_key, tensors
 
 _OUTPUT_LIMIT = 20_000  # characters of printed output kept per observation
 _THIS_PACKAGE = os.path.dirname(__file__)
@@ -133,5 +133,5 @@ def _raised(error: BaseException) -> Raised:
         if "site-packages" not in frame.filename and not ours:
             line = frame.line or line
     message = str(error).split("\nException raised from")[0]  # a C++ stack trace follows
-    classes = tuple(each.__name__ for each in type(error).__mro__[:20])
-    return Raised(type(error).__name__, message[:2000], line[:200], classes)
+    classes = class_names(type(error))
+    return Raised(classes[0], message[:2000], line[:200], classes)

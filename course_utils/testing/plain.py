@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +50,14 @@ class Opaque:
         return self.what
 
 
+def class_names(kind: type) -> tuple[str, ...]:
+    """The names of a class and its bases. A student's own class isn't the built-in one that has the same name."""
+    return tuple(
+        each.__name__ if getattr(builtins, each.__name__, each) is each else f"your own {each.__name__}"
+        for each in kind.__mro__[:20]
+    )
+
+
 def freeze(value: Any, _depth: int = 0) -> Any:
     """``value`` as plain data: tensors copied to the CPU, NumPy scalars as numbers, anything else :class:`Opaque`."""
     kind = type(value)
@@ -74,7 +84,7 @@ def freeze(value: Any, _depth: int = 0) -> Any:
         return items if kind is list else tuple(items)
     if isinstance(value, np.ndarray):
         return Opaque(f"a NumPy array of shape {list(value.shape)}")
-    if callable(value):
+    if isinstance(value, functools.partial) or (callable(value) and hasattr(value, "__name__")):
         return Opaque(f"the function or class {getattr(value, '__name__', kind.__name__)} itself, not called")
     return Opaque(f"an object of type {kind.__name__}")
 
@@ -92,7 +102,6 @@ def _freeze_tensor(x: torch.Tensor) -> torch.Tensor | Opaque:
         return plain.to("cpu").resolve_conj().resolve_neg()
     # Copy what it spans of its storage, not the elements: messages show strides, and an expanded tensor stays small.
     # And not the whole storage: a result of ten numbers may be a view of a workspace of gigabytes.
-    # Known gap: the storage knows nothing of these bits, so on a CPU x.conj() becomes x and nothing is left to resolve.
     span = 1 + sum((size - 1) * step for size, step in zip(plain.shape, plain.stride(), strict=True))
     size = span * plain.element_size() if plain.numel() else 0
     start = plain.storage_offset() * plain.element_size() if size else 0
@@ -104,9 +113,14 @@ def _freeze_tensor(x: torch.Tensor) -> torch.Tensor | Opaque:
             return copy
     raw = torch.empty(0, dtype=torch.uint8)
     raw.set_(plain.untyped_storage(), start, (size,), (1,))
-    result = torch.empty(0, dtype=plain.dtype)
-    result.set_(raw.clone().untyped_storage(), 0, plain.shape, plain.stride())
-    return result.resolve_conj().resolve_neg()
+    numbers = torch.empty(0, dtype=plain.dtype)
+    numbers.set_(raw.clone().untyped_storage(), 0, (size // plain.element_size(),), (1,))
+    # The storage knows nothing of the bits of a lazy conjugate or negative.
+    if plain.is_conj():
+        numbers.conj_physical_()
+    if plain.is_neg():
+        numbers.neg_()
+    return torch.empty(0, dtype=plain.dtype).set_(numbers.untyped_storage(), 0, plain.shape, plain.stride())
 
 
 def copied(value: Any, copies: dict[int, torch.UntypedStorage]) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 from course_utils.testing import wire
 from course_utils.testing.comparing import Comparison
 from course_utils.testing.observing import Observation
-from course_utils.testing.plain import Raised, first_opaque, tensors
+from course_utils.testing.plain import Raised, class_names, first_opaque, tensors
 from course_utils.testing.probes import function
 
 _VERSION = 1
@@ -140,9 +140,9 @@ def summarized(seen: Observation, source: str, summary: str, case: Case) -> Obse
             raise ValueError(f"{count:,} numbers are too many")
         return replace(seen, value=function(source, summary)(seen.value, *case.args, **case.kwargs))
     except Exception as error:
-        kind, classes = type(error).__name__, tuple(each.__name__ for each in type(error).__mro__)
-        raised = Raised(kind, str(error)[:2000], "", classes)
-        return replace(seen, value=raised, error=kind, message=raised.message)
+        classes = class_names(type(error))
+        raised = Raised(classes[0], str(error)[:2000], "", classes)
+        return replace(seen, value=raised, error=classes[0], message=raised.message)
 
 
 def outcome(seen: Observation, comparison: Comparison) -> Outcome:

@@ -126,6 +126,17 @@ WEAK = {
         r"'min\(max\(x, low\), high\) → min\(x, high\)' and 'if low > high → if False' together get the sentence "
         r"'A third.'\n  → add `together_with=\['if low > high → if False'\]` to the first",
     ),
+    "an error that the statement doesn't ask for": (
+        replaced('"equal ends are in order": given(3, 2, 2)', '"equal ends are in order": given("3", 2, 2)'),
+        r"the reference raises TypeError for a hidden input: given\('3', 2, 2\)",
+    ),
+    "an input that contradicts an annotation": (
+        replaced(
+            '"equal ends are in order": given(3, 2, 2)',
+            '"equal ends are in order": given(__import__("torch").tensor(3), 2, 2)',
+        ),
+        r"right 'the reference, its annotations checked' is right but fails 'ends in",
+    ),
     "two requirements that are one": (
         lambda text: text.replace(
             'exercise.mistake("Your result ignores the lower',

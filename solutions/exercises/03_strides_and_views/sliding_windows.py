@@ -91,7 +91,7 @@ exercise.requirement(
         "one element": given(torch.tensor([3]), 1),
         "two windows": given(torch.arange(6), 5),
         "of size 2": given(torch.arange(5.0), 2),
-        "truth values": given(torch.tensor([True, False, False, True]), 2),
+        "a byte each": given(torch.tensor([1, 0, 0, 1], dtype=torch.int8), 2),
         "complex numbers": given(torch.arange(4).to(torch.complex64) * 1j, 3),
         "bytes": given(torch.arange(250, 256, dtype=torch.uint8), 3),
     },

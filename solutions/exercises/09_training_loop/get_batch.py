@@ -252,7 +252,7 @@ exercise.requirement(
     summary=chance,
     band=("rows that begin at each place", "rows that begin 0, 1, 2, … places after the previous row (wrapping around)"),
     visible=[
-        given(5, 3, 2000, 1, says="get_batch(tokens, batch=2000, context=3, …) with 5 windows"),
+        given(5, 3, 3, 700, says="700 calls to get_batch(tokens, batch=3, context=3, …) with 5 windows"),
         given(4, 2, 2, 600, says="600 calls to get_batch(tokens, batch=2, context=2, …) with 4 windows"),
     ],
     edges={
@@ -353,7 +353,8 @@ exercise.mistake("Not every uint16 id fits into int16: "
                  unseen="needs ids above 32,767")  # fmt: skip
 exercise.mistake("Your code draws from PyTorch's global generator; all randomness has to come from the one passed in.", "(batch, 1), generator=generator) → (batch, 1))")
 exercise.mistake("A generator that is reseeded in each call gives the same batch each time.",
-                 "(batch, 1), generator=generator) → (batch, 1), generator=torch.Generator().manual_seed(generator.initial_seed()))")  # fmt: skip
+                 "(batch, 1), generator=generator) → (batch, 1), generator=torch.Generator().manual_seed(generator.initial_seed()))",
+                 together_with=["if windows < 1: → if windows < 2:"])  # fmt: skip
 exercise.mistake("Your code seeds the global generator from the one passed in; leave the global one alone.",
                  f"{draw} → (torch.manual_seed(int(torch.randint(2**31, (1,), generator=generator))), torch.randint(windows, (batch, 1)))[1]")  # fmt: skip
 exercise.mistake("Your code draws from NumPy's global generator; all randomness has to come from the one passed in.",
