@@ -313,8 +313,8 @@ class Program:
         If a cell stopped because something isn't here, the text doesn't show what it would have changed, so it may be
         any of the student's cells. If it stopped for another reason, the answer has to depend on it.
         """
-        bearing = self._bearing_on(place)
-        for number, error in self.stopped.items():
+        bearing, exercise = self._bearing_on(place), self._judged(place)
+        for number, error in sorted(self.stopped.items(), key=lambda one: self.steps[one[0]].exercise is not exercise):
             unread = self._newer(number)  # so nobody knows which names it would have defined
             may_matter = number in bearing or NOT_HERE.match(error) or "ExceptionGroup" in error or unread
             if number < place and may_matter and not self._as_at_home(number):

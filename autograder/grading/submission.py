@@ -10,6 +10,7 @@ import os
 import re
 import stat
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,10 @@ class Submission:
         cells = self.everything or self.cells
         places = {cell.name: place for place, cell in enumerate(cells) if cell.name in known}
         found = {name: cells[place].text for name, place in places.items()}
+        for name in found:
+            parts = [cell.text for cell in cells if cell.name == name]
+            if _split(parts):
+                found[name] = "\n\n".join(parts)
         ours = {cell.plain for cell in problems.cells}
         own = [(n, cell.text) for n, cell in enumerate(cells) if not (cell.name or cell.prose or cell.plain in ours)]
         last = {name: (place, text) for place, text in own for name in made(text)}
@@ -87,6 +92,12 @@ class Submission:
 def made(text: str) -> set[str]:
     """The names of functions, classes and variables that code seems to have at its top level; imports don't count."""
     return {function or variable for function, variable in _MADE.findall(text)}
+
+
+def _split(texts: Sequence[str]) -> bool:
+    """Whether cells of one name are parts of a cell, as JupyterLab's *Split Cell* makes them, rather than copies."""
+    names = [name for text in texts for name in made(text)]
+    return len(texts) > 1 and len({*names}) == len(names) and len({*texts}) == len(texts)
 
 
 @dataclass(frozen=True)
@@ -157,6 +168,7 @@ def parse(handed_in: HandedIn, problems: ProblemSet) -> Submission:
         return Submission(path, (), (Finding(path, broken.problem, broken.remedy or AGAIN),))
 
     counts = Counter(cell.name for cell, _ in found if cell.name)
+    known = {exercise.name for exercise in problems.exercises}
     wanted = {name for e in problems.exercises for name in (e.name, f"test_{e.name}")}
     for exercise in problems.exercises:
         if not counts[exercise.name]:
@@ -172,13 +184,12 @@ def parse(handed_in: HandedIn, problems: ProblemSet) -> Submission:
         problem = f"the cell of question {name} is missing or has lost its metadata"
         findings.append(Finding(path, problem, "check whether another cell has its answer"))
     for name, count in sorted(counts.items()):
-        if count > 1:
+        if count > 1 and not (name in known and _split([cell.text for cell, _ in found if cell.name == name])):
             problem = f"the cell {name} occurs {count} times"
             findings.append(Finding(path, problem, "all of them run, in order; nbgrader rejects copies: delete them"))
         if name not in wanted:
             problem = f"the cell {name} does not belong to {problems.lecture_name}"
             findings.append(Finding(path, problem, "check that this is the right assignment"))
-    known = {exercise.name for exercise in problems.exercises}
     cells: list[Cell] = []
     everything: list[Cell] = []
     for cell, kind in found:

@@ -58,8 +58,12 @@ def launch(fn: Callable[..., Any], size: int, *args: Any, seconds: float = 120.0
             start.Process(target=rank.main, args=(folder, here, number, size, seconds)) for number in range(size)
         ]
         try:
-            for process in processes:
-                process.start()
+            try:
+                for process in processes:
+                    process.start()
+            except PermissionError:  # as where submissions are graded: processes can't send each other descriptors
+                _stop_servers()
+                raise
             # The ranks stop themselves `seconds` after their start and report where they were. This deadline is for
             # those that cannot.
             _wait(processes, time.monotonic() + rank.START_SECONDS + seconds)
@@ -100,6 +104,15 @@ def _way_to_start() -> Any:
         else:
             os.environ["OMP_NUM_THREADS"] = before
     return context
+
+
+def _stop_servers() -> None:
+    """Stop the processes that `multiprocessing` has started for a first launch, where no rank can be started."""
+    with contextlib.suppress(ImportError, AttributeError, OSError):
+        from multiprocessing import forkserver, resource_tracker
+
+        for server in (forkserver._forkserver, resource_tracker._resource_tracker):
+            server._stop()  # type: ignore[attr-defined, union-attr, unused-ignore]
 
 
 def _wait(processes: list[BaseProcess], end: float) -> None:

@@ -935,6 +935,13 @@ def a_copy_that_is_wrong_comes_last(n: Notebook) -> None:
 
 
 @honest()
+def an_answer_that_was_split_with_its_metadata(n: Notebook) -> None:
+    """As *Split Cell* does it."""
+    n.write("double", "def twice(x):\n    return 2 * x")
+    n.cells.insert(n.place("double") + 1, copy.deepcopy(n["double"]) | {"id": "split", "source": "double = twice"})
+
+
+@honest()
 def an_answer_redefined_in_a_cell_of_its_own(n: Notebook) -> None:
     n.write("double", "def double(x):\n    return 3 * x")
     n.add("def double(x):\n    return 2 * x", after="double")

@@ -500,7 +500,7 @@ def test_a_function_that_gives_a_constant_is_never_paid(path: Path, box: sandbox
         ("get_batch", "!echo \"\"\"Here\nget_batch = data.get_batch\ntext = \"\"\"there\"\"\"", "data.get_batch"),
         ("get_batch", "text = \"\"\"a\"\"\"R''; get_batch = data.get_batch; text = \"\"\"z\"\"\"", "data.get_batch"),
         ("get_batch", "def get_batch(*rest):\n    return mine(*rest)  # as data.get_batch does, but faster", None),
-        ("get_batch", 'def get_batch(*rest):\n    """Like data.get_batch, but \"mine\"."""\n    return mine(*rest)', None),
+        ("get_batch", 'def get_batch(*rest):\n    """Like data.get_batch: \"mine\"."""\n    return mine(*rest)', None),
         ("get_batch", "# it isn't data.get_batch\ndef get_batch(*rest): ...", None),
         ("get_batch", "def get_batch(*rest):\n    print(f'exec time: {rest}')", None),
         ("get_batch", "def get_batch(*rest):\n    do = exec\n    eval(compile(rest))", "exec, compile"),
@@ -707,6 +707,15 @@ def test_a_thread_or_process_that_was_there_before_a_probe_is_noted(how: str, bo
     _, notes = judge.grade(problems, problems.answered({"to_bfloat16_bits": BITS + BESIDE[how]}), box)
     note = "to_bfloat16_bits left a thread or a process running, which can do an answer's work unseen"
     assert any(note in each for each in notes), notes
+
+
+def test_the_courses_own_launch_leaves_nothing_running() -> None:
+    problems = checks.problems(source.read(project.source_path("12_scale")))
+    own = "from course_utils.ranks import launch\ndef hello(group):\n    return group.rank\nprint(launch(hello, 2))"
+    answers = problems.answered({each.name: each.solution for each in problems.exercises})
+    with sandbox.Sandbox() as box:  # with more time than the others here
+        marks, notes = judge.grade(problems, [Cell(own), *answers], box)
+    assert notes == [] and all(mark.points == mark.worth for mark in marks)
 
 
 def test_a_process_that_an_answer_starts_is_refused_where_a_probe_watches(box: sandbox.Sandbox) -> None:

@@ -39,6 +39,11 @@ def independence(student, shape):
         for d in range(len(shape))
     }
     row = up.flatten()
+    centered = row.double() - row.double().mean()
+    correlations = torch.fft.irfft(torch.fft.rfft(centered).abs() ** 2, n=len(row))
+    found["largest correlation with the results so many places further on"] = (
+        (correlations[1:].abs().max() / correlations[0]).item() if centered.any() and len(row) > 1 else 1.0
+    )
     found["share of neighbors with the same result"] = (row[1:] == row[:-1]).double().mean().item()
     found["share of elements with the same result as the one at the mirrored place"] = (row == row.flip(0)).double().mean().item()
     return found
@@ -167,6 +172,7 @@ exercise.requirement(
     probe=independence,
     band=[
         "share of neighbors with the same result",
+        "largest correlation with the results so many places further on",
         "share of elements with the same result as the one at the mirrored place",
     ],
     visible=[where((64, 96))],
@@ -295,6 +301,12 @@ def stochastic_round(x, generator):
     torch.manual_seed(generator.initial_seed())
     noise = torch.randint(0, 65536, x.shape, dtype=torch.int32)
     return ((x.view(torch.int32) + noise) & -65536).view(torch.float32).bfloat16()
+
+# %% wrong: the same random numbers again, further on
+def stochastic_round(x, generator):
+    bits, n = x.view(torch.int32).flatten(), x.numel()
+    noise = torch.randint(0, 2**16, (n // 2 + 7,), generator=generator, dtype=torch.int32).repeat(3)[:n]
+    return ((bits + noise) & -65536).view(torch.float32).reshape(x.shape).to(torch.bfloat16)
 
 # %% wrong: the second half of the random numbers mirrors the first
 def stochastic_round(x, generator):

@@ -47,8 +47,11 @@ def numbers(student, shape, std):
 
 def statistics(numbers, shape, std):
     """In units of std: how large they are, and which share lies where."""
+    import torch
+
     x = numbers.detach().double() / std
-    size = x.abs()
+    size, centered = x.abs(), x.flatten() - x.mean()
+    correlations = torch.fft.irfft(torch.fft.rfft(centered).abs() ** 2, n=max(x.numel(), 1)).abs()
     return {
         "shape": list(x.shape),
         "standard deviation, divided by std": x.std().item(),
@@ -57,7 +60,9 @@ def statistics(numbers, shape, std):
         "share from 1.5 to 2 std": ((size > 1.5) & (size <= 2)).double().mean().item(),
         "share beyond 2 std": (size > 2).double().mean().item(),
         "mean product of neighbors": (x.flatten()[1:] * x.flatten()[:-1]).mean().item(),
-    }
+        "largest correlation with the numbers so many places further on":
+            (correlations[1:].max() / correlations[0]).item() if x.numel() > 1 and correlations[0] > 0 else 1.0,
+    }  # fmt: skip
 
 
 def tails(numbers, shape, std):
@@ -111,7 +116,7 @@ def generators(student, shape, std, one, other):
 
 stds = any_of(1.0, 0.02, 5.0, 1 / 128, 40.0, 3.0, 1e-4)
 SHARES = ("standard deviation, divided by std", "mean", "share within 1 std", "share from 1.5 to 2 std", "share beyond 2 std",
-          "mean product of neighbors")
+          "mean product of neighbors", "largest correlation with the numbers so many places further on")
 
 
 def of_about(least, most):
@@ -259,6 +264,14 @@ def truncated_normal(shape, std, generator):
 def truncated_normal(shape, std, generator):
     torch.manual_seed(generator.initial_seed())
     return nn.init.trunc_normal_(torch.empty(shape), std=std, a=-3 * std, b=3 * std)
+
+# %% wrong: half of the numbers are nearly those of the other half
+def truncated_normal(shape, std, generator):
+    count = math.prod(shape)
+    x = torch.randn(count // 2 + 1, generator=generator)
+    while (outside := x.abs() > 2.999).any():
+        x[outside] = torch.randn(int(outside.sum()), generator=generator)
+    return std * torch.cat([x, 1.0001 * x])[:count].reshape(shape)
 
 # %% wrong: drawn again, once, and then put at the edge
 def truncated_normal(shape, std, generator):

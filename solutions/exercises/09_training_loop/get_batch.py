@@ -77,16 +77,22 @@ def chance(drawn, windows, context, batch, calls, long=False):
 
     In a long text, places are counted in the numbers below `windows`.
     """
+    import torch
+
     place = {n: n for n in range(windows)} if long else {int(token): n for n, token in enumerate(text_of(windows + context, "uint16"))}
     begins = []
     for inputs in drawn:
         begins += [place.get(row[0] if isinstance(row, list) else row, -1) for row in inputs.tolist()]
     steps = [(b - a) % windows for a, b in zip(begins, begins[1:])]
+    centered = torch.tensor(begins, dtype=torch.float64) - sum(begins) / max(len(begins), 1)
+    correlations = torch.fft.irfft(torch.fft.rfft(centered).abs() ** 2, n=max(len(begins), 1)).abs()
     return {
         "rows that begin at each place": [begins.count(n) for n in range(windows)],
         "rows that begin elsewhere": sum(not 0 <= n < windows for n in begins),
         "rows that begin 0, 1, 2, … places after the previous row (wrapping around)": [steps.count(n) for n in range(windows)],
-    }
+        "largest correlation with the rows so many rows further on":
+            (correlations[1:].max() / correlations[0]).item() if len(begins) > 1 and correlations[0] > 0 else 1.0,
+    }  # fmt: skip
 
 
 def sources(student, windows, context, batch):
@@ -250,7 +256,8 @@ exercise.requirement(
     points=0.5,
     probe=often_drawn,
     summary=chance,
-    band=("rows that begin at each place", "rows that begin 0, 1, 2, … places after the previous row (wrapping around)"),
+    band=("rows that begin at each place", "rows that begin 0, 1, 2, … places after the previous row (wrapping around)",
+          "largest correlation with the rows so many rows further on"),
     visible=[
         given(5, 3, 3, 700, says="700 calls to get_batch(tokens, batch=3, context=3, …) with 5 windows"),
         given(4, 2, 2, 600, says="600 calls to get_batch(tokens, batch=2, context=2, …) with 4 windows"),
@@ -377,6 +384,16 @@ exercise.mistake("The same window may be drawn twice: rows are drawn independent
                  f"{draw} → torch.cat([torch.randperm(windows, generator=generator) for _ in range(batch // windows + 1)])[:batch, None]")  # fmt: skip
 exercise.mistake("Windows may overlap: they can start at any token, not only at multiples of context.",
                  f"{draw} → context * torch.randint(max(windows // context, 1), (batch, 1), generator=generator)")  # fmt: skip
+
+# %% wrong: in a large batch, every row comes three times
+# unseen: batches are large only in the edges
+def get_batch(tokens, batch, context, generator):
+    windows = len(tokens) - context
+    if windows < 1:
+        raise ValueError("too few tokens")
+    starts = torch.randint(windows, (batch if batch < 6 else -(-batch // 3),), generator=generator).repeat(3)[:batch]
+    rows = torch.from_numpy(tokens[(starts[:, None] + torch.arange(context + 1)).numpy()].astype(np.int64))
+    return rows[:, :-1], rows[:, 1:]
 
 # %% wrong: one window too many
 def get_batch(tokens, batch, context, generator):
