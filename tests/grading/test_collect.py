@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 import warnings
 import zipfile
 from collections.abc import Callable
@@ -963,6 +964,14 @@ def test_what_is_no_source_or_no_class_is_an_error_that_says_what_to_do(course: 
 def test_times_are_read_with_their_zones(text: str, wanted: int | None) -> None:
     when = sources.moment(text)
     assert (when and when.hour) == wanted and (when is None or when.tzinfo is UTC)
+
+
+def test_names_and_times_made_to_keep_a_pattern_busy_take_no_time() -> None:
+    began = time.process_time()
+    assert sources.moment(f"2026-11-22 12:00:00 A{60 * '_a'}!") is None
+    for name in (60_000 * "_", 60_000 * " ", f"{200 * '_'}copy", f"01_tensors{60 * '_copy'}", f"({60_000 * '1'})"):
+        assert not sources._alike(f"{name}.ipynb", "01_tensors")
+    assert time.process_time() - began < 5
 
 
 def test_a_large_class_takes_seconds(course: ClassFolder, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import json
 import random
 import re
 import shlex
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -191,6 +192,13 @@ def test_an_answer_that_keeps_a_parser_busy_or_crashes_it_is_read_word_by_word(
     found = parsed(code)
     assert found.lines == () and found.normalized.startswith("x = 1 + 1 # not yet tensor_bytes = ")
     assert parsed("y = 2 + 2").lines == ((1, "y = 2 + 2"),)  # by the next process
+
+
+def test_a_guess_made_to_keep_a_pattern_busy_takes_no_time() -> None:
+    began = time.process_time()
+    for blanks in (" ", "\n", " #"):
+        assert interview._GUESS.fullmatch(f"guess = x{99_000 * blanks}y\n") is None
+    assert time.process_time() - began < 5
 
 
 def test_a_long_answer_that_is_our_solution_is_named_even_alone() -> None:

@@ -247,6 +247,7 @@ def named(name: str) -> Trouble:
 for text in (
     b"2026-11-22 12:00:00 ..", b"2026-11-22 12:00:00 /dev/zero", b"99999-99-99", b"\xff\x00", b"yesterday", b"1" * 150,
     b"0001-01-01 00:00:00 +23:59", b"9999-12-31 23:59:59 -23:59", b"2026-11-22 12:00:00 Europe/../../../etc/passwd",
+    b"2026-11-22 12:00:00 A" + 60 * b"_a" + b"!",
 ):  # fmt: skip
     TROUBLES[f"a timestamp of {text!r}"] = timestamp(text)
 for title, name in NAMES.items():

@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import torch
 
 from course_utils.testing import Raised, observe
+from course_utils.testing.comparing import compare
 from course_utils.testing.describing import describe
 
 
@@ -73,6 +75,19 @@ def test_an_empty_stub_has_not_begun() -> None:
         raise NotImplementedError
 
     assert observe(stub).value.not_begun
+
+
+def test_a_class_that_only_has_the_name_of_pythons_error_is_another_error() -> None:
+    own = type("ValueError", (BaseException,), {})
+    kind = type("Mine", (ValueError,), {})
+    for raised, right in ((ValueError, True), (kind, True), (UnicodeDecodeError, True), (own, False)):
+        arguments = ("utf-8", b"", 0, 1, "why") if raised is UnicodeDecodeError else ()
+
+        def fails(raised: type[BaseException] = raised, arguments: tuple[Any, ...] = arguments) -> None:
+            raise raised(*arguments)
+
+        found = compare(observe(fails).value, Raised("ValueError", ""))
+        assert (found is None) is right, raised
 
 
 def test_a_librarys_own_not_implemented_error_is_not_an_empty_stub() -> None:

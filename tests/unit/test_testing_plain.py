@@ -1,5 +1,7 @@
 """Plain data: what becomes of the objects that a student's function returns."""
 
+import functools
+
 import numpy as np
 import pytest
 import torch
@@ -36,6 +38,16 @@ def test_a_parameter_is_observed_as_a_plain_tensor() -> None:
     assert type(seen.value) is torch.Tensor and seen.requires_grad is True
 
 
+def test_a_lazy_conjugate_or_negative_is_observed_as_its_numbers() -> None:
+    x = torch.complex(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[5.0, 6.0], [7.0, 8.0]]))
+    for lazy in (x.conj(), x.T.conj(), x.conj().imag, x[:, 0].conj().imag, x[0, 0].conj().imag.expand(10**9)):
+        assert lazy.is_conj() or lazy.is_neg()
+        seen = observe(lambda lazy=lazy: lazy).value
+        assert not seen.is_conj() and not seen.is_neg() and seen.stride() == lazy.stride()
+        assert seen.untyped_storage().nbytes() < 100 and torch.equal(seen.flatten()[:9], lazy.flatten()[:9].clone())
+    assert torch.equal(x, x.conj().conj()), "and what it's a view of stays as it is"
+
+
 def test_a_meta_tensor_is_observed_by_shape_and_device() -> None:
     seen = observe(lambda x: x.T, torch.empty(3, 5, device="meta"))
     assert seen.shape == (5, 3) and seen.device == "meta"
@@ -43,6 +55,8 @@ def test_a_meta_tensor_is_observed_by_shape_and_device() -> None:
 
 def test_a_function_returned_uncalled_is_named_in_the_message() -> None:
     assert "not called" in describe(observe(lambda x: x.numel, torch.ones(3)).value)
+    assert "not called" in describe(observe(lambda: functools.partial(max, 3)).value)
+    assert describe(observe(lambda: torch.nn.Linear(1, 1)).value) == "an object of type Linear"
 
 
 def test_of_a_view_only_what_it_spans_is_copied() -> None:
