@@ -500,7 +500,7 @@ class Program:
     def _made(self, number: int) -> set[str]:
         """The names that a student's cell defines, except by imports alone."""
         text = self.steps[number].cell.text
-        return made(text) | {name for name, cells in self._definers.items() if number in cells} - _bound(text)
+        return made(text) | set(self._defined.get(number, ())) - _bound(text)
 
     def _judged(self, place: int) -> Exercise:
         """The exercise that's judged at a step."""

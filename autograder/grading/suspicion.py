@@ -91,6 +91,7 @@ _TORCHS = (
 _CLASS = r"(?<!\w)(\w*+)(?<!\bself)(\.(?=[A-Z])(?i:{0}))\b"
 _PYTORCH = frozenset(name.lower() for module in (torch, torch.nn, torch.optim) for name in dir(module))
 _OWN_CLASS = re.compile(r"^[ \t]{0,40}class[ \t]{1,9}(\w{1,60})", re.MULTILINE)
+_ASSIGNED = re.compile(r"\b(\w{1,60})[ \t]{0,9}=")
 _OPTIMIZER = re.compile(  # one of PyTorch's, where the solution has none
     r"(?:(?<!\w)(\w*+)(?<!\bself)(?=\.)|(?=\bimport\b))"
     r"((?:\.|import\b[^\n]{0,200}?\b)"
@@ -132,6 +133,7 @@ _COMPUTES = re.compile(
     r"course_utils(?:\.(?:napkin|data|flops|checkpoint|memory|timing|explorers)\b|\.\*|(?: as \w+)?\Z)"
 )
 _EXPLORERS = "course_utils.explorers."
+_FREE = re.compile(r"(?:course_utils\.)?napkin\b(?! as)|course_utils(?: as \w+)?\Z")
 
 
 def _library(text: str) -> set[str]:
@@ -223,50 +225,59 @@ def notes(program: Program) -> list[str]:
     An answer that uses what PyTorch has under the exercise's name may be right, but a person should see it. To an
     answer belong the student's other cells that define what it uses.
     """
+    exercises = program.problems.exercises
     lecture = "\n".join(cell.text for cell in program.problems.cells)
-    known = _library(lecture)
-    imports = {line.strip() for line in lecture.splitlines() if line.startswith(("import ", "from "))}
     lines = {line.strip() for line in lecture.splitlines()}
-    every = "|".join(exercise.name for exercise in program.problems.exercises)
+    imports = {line.strip() for line in lecture.splitlines() if line.startswith(("import ", "from "))}
+    theirs = {n: _plain(step.cell.text, imports) for n, step in enumerate(program.steps) if step.kind is Kind.THEIRS}
+    known = _library(lecture)
+    modules = known.union(*map(_library, theirs.values()))
+    classes = {name for text in theirs.values() for name in _OWN_CLASS.findall(text)}
+    classes -= {name for text in theirs.values() for name in _ASSIGNED.findall(text)}
     helps: dict[int, list[Exercise]] = defaultdict(list)
-    for each in program.problems.exercises:
+    for each in exercises:
         for number in program.helpers(each):
             helps[number].append(each)
     notes, others = list[str](), list[str]()
-    theirs = {n: _plain(step.cell.text, imports) for n, step in enumerate(program.steps) if step.kind is Kind.THEIRS}
-    modules = known.union(*map(_library, theirs.values()))
-    classes = {name for text in theirs.values() for name in _OWN_CLASS.findall(text)}
-    classes = {each for each in classes if not any(re.search(rf"\b{each}[ \t]*=", text) for text in theirs.values())}
-    for number, step in enumerate(program.steps):
-        if step.kind is Kind.THEIRS:
-            behind = [step.exercise] if step.exercise else helps[number]
-            text = theirs[number]
-            own = text if step.exercise else "\n".join(each for each in text.splitlines() if each.strip() not in lines)
-            imported = " ".join(_ODD_MODULES.findall(text))
-            odd = {*_ODD.findall(text), *_ODD_NAMES.intersection(re.findall(r"\w+", imported))}
-            names = step.exercise.name if step.exercise else every
-            found = [*sorted(odd), *sorted(set(re.findall(_READY_MADE.format(names), text)))]
-            if step.exercise is None:
-                found = [each for each in found if each not in lecture]
-            for exercise in behind:
-                names = exercise.name
-                torchs = set(re.findall(_TORCHS.format(names), text))
-                if not torchs and names != names.lower() and names.lower() in _PYTORCH:
-                    torchs = {name for of, name in re.findall(_CLASS.format(names), text) if of not in classes}
-                if not torchs and "optim.Optimizer" in exercise.solution and not _OPTIMIZER.search(exercise.solution):
-                    torchs = {name for of, name in _OPTIMIZER.findall(text) if of not in classes}
-                found += sorted(torchs)
-                found += sorted(set(_TOOLS.findall(text)) - set(_TOOLS.findall(exercise.solution)))
-                found += sorted(_bare_modules(own, modules))
-                called, ours = (_functions(each, known, exercise) for each in (own, exercise.solution))
-                found += sorted(called - ours)
-            found += sorted(_library(text) - known)
-            if not behind:  # a cell with which no answer has to do may ask the planner, and look at the library
-                free = r"(?:course_utils\.)?napkin\b(?! as)|course_utils(?: as \w+)?\Z"
-                found = [each for each in found if not re.match(free, each)]
+    for number, text in theirs.items():
+        step = program.steps[number]
+        behind = [step.exercise] if step.exercise else helps[number]
+        own = text if step.exercise else "\n".join(each for each in text.splitlines() if each.strip() not in lines)
+        names = "|".join(exercise.name for exercise in ([step.exercise] if step.exercise else exercises))
+        found = [*_odd(text), *sorted(set(re.findall(_READY_MADE.format(names), text)))]
+        if step.exercise is None:
+            found = [each for each in found if each not in lecture]
+        for exercise in behind:
+            called, ours = (_functions(each, known, exercise) for each in (own, exercise.solution))
+            found += sorted(_of_pytorch(text, exercise, classes))
+            found += sorted(set(_TOOLS.findall(text)) - set(_TOOLS.findall(exercise.solution)))
+            found += [*sorted(_bare_modules(own, modules)), *sorted(called - ours)]
+        found += sorted(_library(text) - known)
+        if not behind:  # a cell with which no answer has to do may ask the planner, and look at the library
+            found = [each for each in found if not _FREE.match(each)]
+        found = list(dict.fromkeys(_DOT.sub(".", each.strip(" =(,[:")) for each in found))
+        if found:
             who = step.exercise.name if step.exercise else step.cell.title
-            found = list(dict.fromkeys(_DOT.sub(".", each.strip(" =(,[:")) for each in found))
-            if found:
-                said = f"{who}: its code uses {', '.join(found[:5])}, which no answer needs; read it"
-                (notes if step.exercise else others).append(said)
+            said = f"{who}: its code uses {', '.join(found[:5])}, which no answer needs; read it"
+            (notes if step.exercise else others).append(said)
     return notes + others  # only the first of very many are told
+
+
+def _odd(text: str) -> list[str]:
+    imported = " ".join(_ODD_MODULES.findall(text))
+    return sorted({*_ODD.findall(text), *_ODD_NAMES.intersection(re.findall(r"\w+", imported))})
+
+
+def _of_pytorch(text: str, exercise: Exercise, classes: Set[str]) -> set[str]:
+    """What a cell takes from PyTorch under the exercise's name, or, for an optimizer, under any optimizer's.
+
+    An attribute of one of the student's own ``classes`` isn't PyTorch's.
+    """
+    name = exercise.name
+    if found := set(re.findall(_TORCHS.format(name), text)):
+        return found
+    if name != name.lower() and name.lower() in _PYTORCH:
+        found = {attribute for of, attribute in re.findall(_CLASS.format(name), text) if of not in classes}
+    if not found and "optim.Optimizer" in exercise.solution and not _OPTIMIZER.search(exercise.solution):
+        found = {attribute for of, attribute in _OPTIMIZER.findall(text) if of not in classes}
+    return found
