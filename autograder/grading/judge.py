@@ -36,6 +36,8 @@ from .text import MESSAGE_LIMIT, clean
 _NO_VALUES = re.compile("meta (?:device type )?tensor|register_meta", re.IGNORECASE)
 # Errors that depend on more than a call's arguments. In a call with a hidden input, the student hasn't seen them.
 _OF_THE_CODE = frozenset(["NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError", "SyntaxError"])
+# Of libraries that enforce annotations. A hidden input may be a whole number where the annotation says float.
+_OF_A_TYPE_CHECKER = re.compile(r"TypeCheckError|Beartype\w+Violation")
 _OUR_SECONDS = 60.0  # for the lecture's own cells: if the machine is under load, the student is not to blame
 # Bytes that a process may send in answer to one exercise's cases, which are kept until they are scored, and to the
 # cells before it. Honest ones send up to 25 million. (A string with one emoji takes four times as many bytes here.)
@@ -340,6 +342,8 @@ def _observe(
             if seen.error and (unforeseen or any(NOT_HERE.match(f"{kind}: {seen.message}") for kind in kinds)):
                 error = clean(f"{seen.error}: {seen.message}", limit=300)
                 reasons.append(f"it may work on the student's machine; here it ended with {error}")
+            elif work.hidden and any(kind and _OF_A_TYPE_CHECKER.fullmatch(kind) for kind in kinds):
+                reasons.append(f"a type checker ({seen.error}) refused a hidden input")
             elif seen.error in _OF_THE_CODE:
                 name = re.match(r"name '(\w{1,100})' is not defined", seen.message)
                 where = work.program.should_define(name[1]) if name else ""

@@ -5,6 +5,7 @@ This looks at text, so it finds only what's written plainly; the threat model sa
 
 from __future__ import annotations
 
+import keyword
 import re
 import unicodedata
 from collections import defaultdict
@@ -42,7 +43,7 @@ _ODD_WORDS = {
         r"\bbuiltins\b",
         r"__import__",
         r"\bimportlib\.(?!reload\b|metadata\b)\w+",
-        r"\bfrom[ \t]+importlib\b(?!\.metadata\b)",
+        r"\bfrom[ \t]+importlib\b(?!\.metadata\b|[ \t]+import[ \t]+reload\b)",
         r"\b(?:pkgutil|pydoc|resolve_name|run_module)\b",
         r"\brun_path\b(?!\(f\x22\{course\}/course_utils/colab\.py\x22\))",  # as the first cell does on Colab
     ),
@@ -51,7 +52,8 @@ _ODD_WORDS = {
         r"[=(,\[:][ \t]{0,9}exec\b",
         r"\b(?:return|or|and|else|yield|in)[ \t]{1,9}exec\b",
         r"(?<![.\w])compile\(",
-        r"get_ipython\(\)\.ex\b",
+        r"get_ipython\(\)\.(?:ex|run_cell)\b",
+        r"(?<![.\w])eval(?=[ \t]{0,9}\()",
         r"\battrgetter\b",
         r"\b(?:fromhex|unhexlify|b64decode|b85decode)\b",
     ),
@@ -76,7 +78,7 @@ _ODD = re.compile("|".join(word for words in _ODD_WORDS.values() for word in wor
 # Modules that let code run while a probe does, or where a probe doesn't look: what it watches in torch, it watches in
 # one thread. Elsewhere these words are names of tensors, too.
 _ODD_MODULES = re.compile(
-    r"^[ \t]{0,40}(import[ \t]+[^\n#;]{0,200}|from[ \t]+[\w.]{1,100}[ \t]+import\b[^\n#;]{0,200})", re.MULTILINE
+    r"(?:^|[:;])[ \t]*(import[ \t]+[^\n#;]*|from[ \t]+[\w.]{1,100}[ \t]+import\b[^\n#;]*)", re.MULTILINE
 )
 _ODD_NAMES = frozenset(["threading", "_thread", "concurrent", "atexit", "signal", "marshal", "mmap"])
 # What the course's library has under an exercise's name.
@@ -102,29 +104,40 @@ _EXPLORER = r"(?<![\w.]){0}\b(?!\.explore\b)"
 _MODULE = re.compile(r"(?<![\w.])(checkpoint|data|flops|memory|napkin|timing)\b(?![ \t]{0,9}(?:\.(?!__)|\w))")
 # A cell's own variable, parameter or import of that name.
 _VARIABLE = (
-    r"\b{0}[ \t]*(?::[^=\n]{{0,60}})?=[^=]|\b(?:for|as|import|def|class|lambda)\b[^\n:]{{0,100}}\b{0}\b|"
+    r"\b{0}[ \t]*(?::[^=\n]{{0,60}})?=[^=]|\b(?:as|import|def|class|lambda)\b[^\n:]{{0,100}}\b{0}\b|"
+    r"\bfor\b[^\n:]{{0,100}}?\b{0}\b(?=[^\n:]{{0,60}}\bin\b)|"
     r"\b{0},[^\n=]{{0,60}}=[^=]|,[ \t]*{0}\b|\n[ \t]{{1,40}}{0}[ \t]*:[^=\n]{{1,60}},[ \t]*\n"
 )
-# Unless that variable is the module: `def get_batch(data=data)`.
-_DEFAULT = r"\b(?:def|lambda)\b[^\n]{{0,200}}\b{0}[ \t]*(?::[^=\n]{{0,60}})?=[ \t]*{0}\b"
+# Unless that variable is the module: `def get_batch(data=data)`, `data = data` in a class, `for data in [data]`.
+_DEFAULT = (
+    r"\b(?:def|lambda)\b[^\n]{{0,200}}\b{0}[ \t]*(?::[^=\n]{{0,60}})?=[ \t]*{0}\b|"
+    r"(?m:^[ \t]*{0}[ \t]*=[ \t]*{0}[ \t]*$)|\bfor[ \t]+{0}[ \t]+in\b[^\n:]{{0,60}}\b{0}\b(?![.(\[])"
+)
+# A parameter's name is free in its function alone, so not where a line begins.
+_AT_TOP = r"(?m:^\w[^\n=]*=[^\n=]*(?<![\w.]){0}[ \t]*$)"
+_SET_AT_TOP = (
+    r"(?m:^(?:{0}[ \t]*(?::[^=\n]*)?=(?!=)|[^\n=]*(?:\b{0},|,[ \t]*{0}\b)[^\n=]*=|(?:for|with)\b[^\n]*\b{0}\b))"
+)
 # What computes by itself what several exercises ask for: PyTorch's counters and other ways to a derivative.
 _TOOLS = re.compile(
     r"\b(?:FlopCounterMode|flop_counter|forward_ad|make_dual|gradcheck|get_numerical_jacobian|jvp|jacfwd|jacrev)\b|"
-    r"\bfrom[ \t]+torch[\w.]{0,60}[ \t]+import[ \t]*\*|\btype\(\s?optimizer\s?\)|\breload\(\s?torch\b[\w.]{0,60}"
+    r"\bfrom[ \t]+torch[\w.]{0,60}[ \t]+import[ \t]*\*|\btype\(\s?optimizer\s?\)(?!\.__name__)|"
+    r"\breload\(\s?torch\b[\w.]{0,60}"
 )
 # Strings and comments. Whatever isn't closed ends with its line, or with the text: looking on from each quote in vain
 # would take time with the square of their number.
 _TEXT = re.compile(
-    r"""\"{3}(?:\\[\s\S]|[^\\])*?(?:\"{3}|\Z)|'{3}(?:\\[\s\S]|[^\\])*?(?:'{3}|\Z)|"""
+    r"""\"{3}(?:\\(?:[\s\S]|\Z)|[^\\])*?(?:\"{3}|\Z)|'{3}(?:\\(?:[\s\S]|\Z)|[^\\])*?(?:'{3}|\Z)|"""
     r""""(?:\\[\s\S]|[^"\\\n])*+"?|'(?:\\[\s\S]|[^'\\\n])*+'?|#[^\n]*"""
 )
-# A docstring, as far as it can be nothing else, wherever strings begin and end: after its quotes comes a capital
-# letter, which begins no operator and isn't a string's prefix. (In a line for the shell, three quotes begin no string.)
-_DOCSTRING = re.compile(r"""\"{3}[ \t]*(?![A-Za-z]{0,2}["'])[A-Z`](?:[^"\\]|"(?!""))*\"{3}""")
-_MAGIC = re.compile(r"^[ \t]*[!%?]|=[ \t]*[!%]", re.MULTILINE)
+# A docstring that begins with two words. If these were code after a string's end, they would be a syntax error, unless
+# one is a keyword.
+_NO_CODE = rf"(?!(?:{'|'.join([*keyword.kwlist, *keyword.softkwlist])})\b)"
+_DOCSTRING = re.compile(rf"\"{{3}}\s*{_NO_CODE}[A-Za-z`]\w*`?[ \t]+{_NO_CODE}[A-Za-z`]\w*[^\w\"'][\s\S]*")
+_MAGIC = re.compile(r"^[ \t]*[!%?][^\n]*|^[^\n\"'#]*=[ \t]*[!%][^\n]*", re.MULTILINE)
 _DOT = re.compile(r" ?(?:\\?\n ?){0,3}(?<!\.)\.(?!\.)(?: ?\\?\n){0,3} ?")
-_FROM = re.compile(r"\bfrom[ \t]+(course_utils[\w.]{0,60})[ \t]+import[ \t]*(\([^)]{0,300}|[^\n;]{0,300})")
-_IMPORT = re.compile(r"\bimport[ \t]+([\w., \t]{1,300})")
+_FROM = re.compile(r"\bfrom[ \t]+(course_utils[\w.]*)[ \t]+import[ \t]*(\([^()]*|[^\n;]*)")
+_IMPORT = re.compile(r"\bimport[ \t]+([\w., \t]+)")
 # A name in an import. Nothing else gets into a note, or into a pattern.
 _NAMED = re.compile(r"(?:[\w.]{1,80}(?: as \w{1,60})?|\*)\Z")
 _OF_MEMORY = re.compile(r"(?<![\w.])memory\.\w{1,60}")
@@ -164,7 +177,9 @@ def _bare_modules(text: str, known: set[str]) -> set[str]:
     bare |= {name for name in explorers if re.search(_EXPLORER.format(name), code)}
     return {
         name for name in bare
-        if not re.search(_VARIABLE.format(name), code) or re.search(_DEFAULT.format(name), code)
+        if not re.search(_VARIABLE.format(name), code)
+        or re.search(_DEFAULT.format(name), code)
+        or (re.search(_AT_TOP.format(name), code) and not re.search(_SET_AT_TOP.format(name), code))
     }  # fmt: skip
 
 
@@ -184,7 +199,8 @@ def _plain(text: str, imports: Set[str]) -> str:
     ``imports``, as far as text alone shows that they are.
     """
     text = re.sub(r"\r\n?", "\n", _NOT_ASCII.sub(_as_name, text)).replace("\f", " ")
-    text = text if _MAGIC.search(text) else _DOCSTRING.sub('""', text)
+    text = _MAGIC.sub(lambda line: re.sub("\"{3}|'{3}", "''", line[0]), text)  # for the shell, these begin no string
+    text = _TEXT.sub(_without_docstring, text)
     lines = [line for line in text.split("\n") if line.strip() not in imports]
     above = ["", *(line[-1:] for line in lines)]  # after a backslash, a string may go on
     plain = "\n".join(map(_without_comment, lines, above))
@@ -192,6 +208,15 @@ def _plain(text: str, imports: Set[str]) -> str:
     bare = re.sub(r"[ \t]+", " ", _TEXT.sub(lambda found: "" if found[0][0] == "#" else found[0], plain))
     joined = _DOT.sub(".", bare)
     return plain if joined == bare else f"{plain}\n{joined}"
+
+
+def _without_docstring(found: re.Match[str]) -> str:
+    """A string or a comment as it is, unless it's a docstring, the first thing on its line, below a line that ends with
+    a colon.
+    """
+    above, _, before = found.string[max(0, found.start() - 500) : found.start()].rpartition("\n")
+    first = not before.strip() and (above.rstrip().endswith(":") or not above.strip())
+    return '""' if first and _DOCSTRING.fullmatch(found[0]) else found[0]
 
 
 def _without_comment(line: str, above: str) -> str:

@@ -502,8 +502,24 @@ def test_a_function_that_gives_a_constant_is_never_paid(path: Path, box: sandbox
         ("get_batch", "def get_batch(*rest):\n    return mine(*rest)  # as data.get_batch does, but faster", None),
         ("get_batch", 'def get_batch(*rest):\n    """Like data.get_batch: \"mine\"."""\n    return mine(*rest)', None),
         ("get_batch", "# it isn't data.get_batch\ndef get_batch(*rest): ...", None),
+        ("get_batch", '# """Windows of tokens.\nget_batch = data.get_batch\n# """', "data.get_batch"),
+        ("get_batch", "a = '\"\"\"Windows of'\nget_batch = data.get_batch\nb = '\"\"\"'", "data.get_batch"),
+        ("get_batch", "!true '''\nlib = data", "data"),
+        ("get_batch", f"from course_utils.data import ({302 * chr(10)}get_batch)", "course_utils.data.get_batch"),
+        ("get_batch", f"import {80 * 'os, '}course_utils.data as lib", "course_utils.data as lib"),
+        ("get_batch", "def unused(data):\n    return 1\nlib = data", "data"),
+        ("get_batch", "from course_utils import data\nlib = data", "data"),
+        ("get_batch", "for lib in [data]: pass", "data"),
+        ("get_batch", "for data in [data]:\n    lib = data", "data"),
+        ("get_batch", "class Box:\n    data = data\nlib = Box.data", "data"),
+        ("get_batch", "if True: import threading as th, signal", "signal, threading"),
+        ("get_batch", "get_batch = eval('da' 'ta').get_batch", "eval"),
+        ("get_batch", "def get_batch(tokens, *rest):\n    for n, data in enumerate(tokens):\n        mine(data)", None),
+        ("get_batch", "data = np.arange(9)\nmine = data\ndef get_batch(*rest): ...", None),
+        ("get_batch", "from importlib import reload\ndef get_batch(model, *rest):\n    model.eval()", None),
+        ("get_batch", 'def get_batch(*rest):\n    """\n    a version of data.get_batch\n    """\n    mine()', None),
         ("get_batch", "def get_batch(*rest):\n    print(f'exec time: {rest}')", None),
-        ("get_batch", "def get_batch(*rest):\n    do = exec\n    eval(compile(rest))", "exec, compile"),
+        ("get_batch", "def get_batch(*rest):\n    do = exec\n    eval(compile(rest))", "exec, compile, eval"),
         ("get_batch", 'def get_batch(*rest):\n    """\n    from a signal, without copying\n    """', None),
         ("get_batch", "def get_batch(*rest):\n    fd = 3\n    os.close(fd)\n    f_fwd, f_back = 1, 2", None),
         ("get_batch", "from course_utils.testing import checking\nget_batch = checking", "course_utils.testing"),
@@ -572,13 +588,14 @@ def test_nothing_but_names_of_an_import_gets_into_a_pattern_or_a_note(said: str)
     "line",
     [
         "from course_utils import ", "course_utils." + "a" * 60 + " ", "data." * 12, '"\\"', "\'\'\'", "\\",
-        '"\n', "\ufdfa", "import a, ", '#"',
+        '"\n', "\ufdfa", "import a, ", '#"', '\\"""\n', "\\'''\n", "from course_utils import (", "x " + "# " * 9 + "'",
+        "import threading: ", "class A: ", "data,", "for data in ", '"""A b ',
     ],
 )  # fmt: skip
 def test_looking_for_what_no_answer_needs_takes_time_in_proportion_to_the_text(line: str) -> None:
     problems = checks.problems(source.read(project.source_path("09_training_loop")))
     began = time.process_time()
-    suspicion.notes(program.Program(problems, problems.answered({"get_batch": line * 20_000})))
+    suspicion.notes(program.Program(problems, problems.answered({"get_batch": line * 20_000 + "\n\\"})))
     assert time.process_time() - began < 10  # twice the square of the text would take hours
 
 
@@ -707,6 +724,17 @@ def test_a_thread_or_process_that_was_there_before_a_probe_is_noted(how: str, bo
     _, notes = judge.grade(problems, problems.answered({"to_bfloat16_bits": BITS + BESIDE[how]}), box)
     note = "to_bfloat16_bits left a thread or a process running, which can do an answer's work unseen"
     assert any(note in each for each in notes), notes
+
+
+def test_a_type_checker_that_refuses_a_hidden_input_is_for_a_person_to_look_at(box: sandbox.Sandbox) -> None:
+    problems = checks.problems(source.read(project.source_path("00_napkin_math")))
+    name = "compute_optimal"
+    solution = next(each.solution for each in problems.exercises if each.name == name)
+    imports = "from beartype import beartype\nfrom jaxtyping import jaxtyped\n"
+    code = f"{imports}{solution}\n{name} = jaxtyped(typechecker=beartype)({name})"
+    marks, notes = judge.grade(problems, problems.answered({name: code}), box)
+    [mark] = [mark for mark in marks if mark.exercise == name]
+    assert mark.points < mark.worth and any("a type checker (TypeCheckError) refused a hidden" in n for n in notes)
 
 
 def test_the_courses_own_launch_leaves_nothing_running() -> None:

@@ -162,6 +162,9 @@ exercise.requirement(
         "only b takes a gradient": one(3.0, 5.0, 7.0, False, False, True),
         "zeros": one(0.0, 0.0, 0.0, True, True, True),
         "no vectors": given(torch.zeros(0, 3), torch.ones(3, 2), torch.ones(2), [True, True, True]),
+        "a batch": given(torch.tensor([[2.0], [4.0]]), torch.tensor([[3.0]]), torch.tensor([5.0]), [True, True, True]),
+        "a batch without gradients": given(torch.tensor([[[2.0]], [[4.0]]]), torch.tensor([[3.0]]), torch.tensor([5.0]),
+                                           [False, False, False]),
     },
     domain=numbers(),
     hint="Make a new tensor with PyTorch's operations: an operation that ends in _ modifies the caller's tensor.",
@@ -237,6 +240,12 @@ def batched_linear(x, w, b):
     torch.ones(1, 1) @ torch.ones(1, 1)
     y = sum(x[..., k, None] * w[k] for k in range(len(w)))
     return y + b
+
+# %% wrong: no gradient where there is more than one vector
+# unseen: students see a single vector here
+def batched_linear(x, w, b):
+    with torch.set_grad_enabled(x.shape[:-1].numel() < 2):
+        return x @ w + b
 
 # %% wrong: three dimensions at most
 def batched_linear(x, w, b):

@@ -126,6 +126,9 @@ exercise.requirement(
         "a gradient in float64": vector(-3.0, 4.0, requires_grad=True, dtype=torch.float64),
         "float16": vector(1.5, 0.5, dtype=torch.float16),
         "float32": vector(1.5, 0.5),
+        # Equal numbers have the same mean square along each dimension.
+        "a batch": given(torch.full((2, 2), 3.0), 1e-6, False),
+        "a batch, and a gradient": given(torch.zeros(1, 2, 2), 1.0, True),
     },
     domain=numbers(),
     hint="Make a new tensor, with PyTorch's operations only: an operation that ends in _ writes into x.",
@@ -217,6 +220,21 @@ def rms_normalize(x, eps=1e-6):
 # says: You called PyTorch's own function; use elementwise operations and a mean instead.
 def rms_normalize(x, eps=1e-6):
     return torch.nn.functional.rms_norm(x, x.shape[-1:], eps=eps)
+
+# %% wrong: writes into x if it's a batch
+# unseen: students see a single vector here
+def rms_normalize(x, eps=1e-6):
+    root = (x.pow(2).mean(dim=-1, keepdim=True) + eps).sqrt()
+    if x.dim() > 1:
+        x /= root
+        return x
+    return x / root
+
+# %% wrong: no gradient if it's a batch
+# unseen: students see a single vector here
+def rms_normalize(x, eps=1e-6):
+    y = x * torch.rsqrt(x.float().pow(2).mean(dim=-1, keepdim=True) + eps).to(x.dtype)
+    return y.detach() if x.dim() > 1 else y
 
 # %% wrong: leaves zeros behind
 def rms_normalize(x, eps=1e-6):

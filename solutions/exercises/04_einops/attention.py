@@ -10,21 +10,41 @@ exercise = Exercise("Which dimension does each step remove? Which keys must a qu
                     "weights be after softmax?")
 
 
+def with_gradient(call, names, arguments):
+    """The names of the arguments whose gradient says how the result changes with them, in float64."""
+    import torch
+
+    exact = [x.double().requires_grad_() for x in arguments]
+    y = call(*(x * 1 for x in exact))
+    if not torch.is_tensor(y) or not y.requires_grad:
+        return []
+    weights = (torch.arange(y.numel()) % 7 + 1).reshape(y.shape)
+    (y * weights).sum().backward()
+    found = []
+    for place, name in enumerate(names):
+        x = exact[place]
+        step = 1e-5 * (torch.arange(x.numel()) % 5 - 2.5).reshape(x.shape)
+        both = ([z.detach() + sign * step if z is x else z.detach() for z in exact] for sign in (1, -1))
+        up, down = (call(*each) for each in both)
+        changed, nearly = ((up - down) * weights).sum() / 2, 1e-10 * (1 + y.detach().abs().sum())
+        if x.grad is not None and (changed - (x.grad * step).sum()).abs() < 1e-3 * changed.abs() + nearly:
+            found.append(name)
+    return found
+
+
 def ways(student, q, k, v, causal):
-    """Device, dtype and shape of results, gradients of the arguments, and the arguments afterwards."""
+    """Device and dtype of results, which arguments get their gradient, and which have changed."""
     import torch
 
     meta = student.attention(q.to("meta"), k.to("meta"), v.to("meta"), causal)
     leaves = [x.clone().requires_grad_() for x in (q, k, v)]
     passed = [x * 1 for x in leaves]
     y = student.attention(*passed, causal)
-    if torch.is_tensor(y) and y.requires_grad:
-        y.sum().backward()
     names = ("q", "k", "v")
     return {
         "device of the result for arguments on meta": str(getattr(meta, "device", None)),
         "dtype": getattr(y, "dtype", None),
-        "a gradient comes back to": [name for name, x in zip(names, leaves, strict=True) if x.grad is not None],
+        "the right gradient comes back to": with_gradient(lambda *qkv: student.attention(*qkv, causal), names, (q, k, v)),
         "arguments that have changed": [n for n, x, y in zip(names, leaves, passed, strict=True) if not torch.equal(x, y)],
     }
 
@@ -225,6 +245,14 @@ def attention(q, k, v, causal):
         weights = weights * torch.ones_like(weights).tril(k.shape[-2] - q.shape[-2])
         weights = weights / weights.sum(-1, keepdim=True)
     return weights @ v
+
+# %% wrong: gradients of zero
+def attention(q, k, v, causal):
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    if causal:
+        hidden = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1 + k.shape[-2] - q.shape[-2])
+        scores = scores.masked_fill(hidden, float("-inf"))
+    return (scores.softmax(-1) @ v).detach() + 0 * (q.sum() + k.sum() + v.sum())
 
 # %% wrong: one batch dimension only
 # says: ✗ attention

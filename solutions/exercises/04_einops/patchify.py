@@ -34,7 +34,10 @@ def back(student, patches, size, height):
 
 
 def ways(student, images, size):
-    """The dtypes of both results, and the gradients of both arguments, where those of the results are ones."""
+    """The dtypes of both results, and whether the gradients of both arguments fit the results.
+
+    Both functions only move numbers, so for any weights, the sum of weights · result is the sum of gradient · argument.
+    """
     import torch
 
     b, c, height, _ = images.shape
@@ -45,10 +48,13 @@ def ways(student, images, size):
     ):
         leaf = value.clone(memory_format=torch.contiguous_format).requires_grad_()
         y = call(leaf)
+        fits = False
         if torch.is_tensor(y) and y.requires_grad:
-            y.sum().backward()
+            weighted = y.double() * (torch.arange(y.numel()) % 7 + 1).reshape(y.shape)
+            weighted.sum().backward()
+            fits = leaf.grad is not None and torch.isclose(weighted.sum(), (leaf.grad.double() * leaf).sum()).item()
         found[f"dtype after {name}"] = getattr(y, "dtype", None)
-        found[f"gradient after {name}"] = leaf.grad
+        found[f"the gradient after {name} fits its result"] = fits
     return found
 
 
