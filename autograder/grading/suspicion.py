@@ -53,7 +53,6 @@ _ODD_WORDS = {
         r"\b(?:return|or|and|else|yield|in)[ \t]{1,9}exec\b",
         r"(?<![.\w])compile\(",
         r"get_ipython\(\)\.(?:ex|run_cell)\b",
-        r"(?<![.\w])eval(?=[ \t]{0,9}\()",
         r"\battrgetter\b",
         r"\b(?:fromhex|unhexlify|b64decode|b85decode)\b",
     ),
