@@ -357,7 +357,8 @@ exercise.requirement(
         "interrupted, and again": given(10, True, True, interrupted=True),
     },
     domain=st.builds(given, seeds, st.booleans(), st.booleans()),
-    hint="Touch nothing at path before everything has been written elsewhere, and don't swallow an error.",
+    hint="Touch nothing at path before everything has been written elsewhere, don't swallow an error, and leave no "
+         "file after a failed save that the next one doesn't replace.",
 )
 exercise.requirement(
     "a file at path is complete at every moment and, once there, never disappears; no other file is left behind",
