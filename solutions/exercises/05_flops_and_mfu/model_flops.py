@@ -225,12 +225,14 @@ exercise.requirement(
         given("no bias", (4,), 4, 8, 3, says="nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3), without biases, batch [4]"),
         given("pooled", (2, 3, 4), 4, 8, 3, says="nn.Linear(4, 8), the mean over dimension -2, nn.Linear(8, 3), without biases, "
               "batch [2, 3, 4]"),
+        given("cut by a hook", (5, 4), 4, 8, 3, says="nn.Linear(4, 8), of whose output a hook of its own leaves only the first "
+              "vector, and nn.Linear(8, 3), without biases, batch [5, 4]"),
     ],
     edges={
         "four dimensions": given("no bias", (2, 3, 2, 4), 4, 8, 3),
         "five dimensions": given("no bias", (2, 3, 2, 2, 4), 4, 8, 3),
         "more vectors than the batch has": given("stacked", (2, 4), 4, 8, 3),
-        "a hook that leaves one vector": given("cut by a hook", (5, 4), 4, 8, 3),
+        "a hook that leaves one vector of eight": given("cut by a hook", (8, 2), 2, 4, 5),
         "no vectors": given("no bias", (0, 3, 4), 4, 8, 3),
         "the last token only": given("last", (2, 3, 4), 4, 8, 3),
         "one vector in three dimensions": given("no bias", (1, 1, 4), 4, 8, 3),
@@ -452,7 +454,6 @@ def model_flops(model: nn.Module, batch: Tensor) -> int:
     return sum(counts)
 
 # %% wrong: counts from the output, which a hook of the model's own may have replaced (from the statement)
-# unseen: only the hidden inputs have a model with a hook that changes an output
 def model_flops(model: nn.Module, batch: Tensor) -> int:
     counts = []
     handles = [
