@@ -115,7 +115,8 @@ _DEFAULT = (
 # A parameter's name is free in its function alone, so not where a line begins.
 _AT_TOP = r"(?m:^\w[^\n=]*=[^\n=]*(?<![\w.]){0}[ \t]*$)"
 _SET_AT_TOP = (
-    r"(?m:^(?:{0}[ \t]*(?::[^=\n]*)?=(?!=)|[^\n=]*(?:\b{0},|,[ \t]*{0}\b)[^\n=]*=|(?:for|with)\b[^\n]*\b{0}\b))"
+    r"(?m:^(?:{0}[ \t]*(?::[^=\n]*)?=(?!=)|"
+    r"[^\n=]{{0,99}}(?:\b{0},|,[ \t]{{0,9}}{0}\b)[^\n=]{{0,99}}=|(?:for|with)\b[^\n]*\b{0}\b))"
 )
 # What computes by itself what several exercises ask for: PyTorch's counters and other ways to a derivative.
 _TOOLS = re.compile(

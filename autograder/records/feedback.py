@@ -122,7 +122,7 @@ def page(
         late = LATE_BUT.format(last) if last else LATE
     notes += [f"{_capitalized(late)}."] if late and late != UNCLEAR else []
     # Only what is wrong with the file: remedies, paths and the grader's notes are for the instructor.
-    findings = [one_line(f"Your notebook: {finding.problem}.") for finding in (handed_in.findings if handed_in else ())]
+    findings = [f"Your notebook: {finding.problem}." for finding in (handed_in.findings if handed_in else ())]
     notes += limited(findings)
     readable = handed_in is None or bool(handed_in.cells)  # otherwise the notes say it once, for all exercises
     notes += [] if readable or not findings else ["Nothing in it could be graded. Please hand it in again."]
