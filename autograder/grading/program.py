@@ -498,7 +498,7 @@ class Program:
         return [n for n in theirs if not behind.isdisjoint(self._made(n))]
 
     def _made(self, number: int) -> set[str]:
-        """The names that a student's cell defines, except by imports alone."""
+        """The names that a student's cell defines other than by imports alone."""
         text = self.steps[number].cell.text
         return made(text) | set(self._defined.get(number, ())) - _bound(text)
 

@@ -16,8 +16,8 @@ import torch
 from .exercises import Exercise
 from .program import Kind, Program
 
-# By what they're for; each is a part of a regular expression. Every repetition is bounded, since a submission's
-# thousand repetitions would otherwise be scanned a million times.
+# By what they're for; each is a part of a regular expression. Here and below, what a repetition scans is bounded, or is
+# scanned once: otherwise a submission's thousand repetitions would be scanned a million times.
 _ODD_WORDS = {
     "other frames, and the variables of functions": (
         r"_getframe",
