@@ -7,6 +7,7 @@ the grader sees: the edge cases, and inputs drawn from the domains.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import math
 import statistics
@@ -31,6 +32,7 @@ from course_utils.testing.plain import Raised, first_opaque
 from course_utils.testing.requirements import Case, Check, Outcome, Requirement
 from course_utils.testing.rubric import Met, Rubric, score
 
+from . import probing
 from .exercise import Given, KnownProgram, Promise, Spec, making, read
 from .in_process import BRIEF, SECONDS, Trial
 
@@ -116,7 +118,10 @@ def digest(path: Path, cells: Exercise) -> str:
 
     Test programs are left out so that adding a wrong answer doesn't regrade any class.
     """
-    parts = [making(path.read_text(encoding="utf-8")), cells.setup, cells.solution]
+    text = making(path.read_text(encoding="utf-8"))
+    parts = [text, cells.setup, cells.solution]
+    if probing.__name__ in text:
+        parts.append(inspect.getsource(probing))
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 

@@ -59,6 +59,8 @@ from autograder import CourseError
 from autograder.grading import exercises
 from course_utils.testing.comparing import BETWEEN, Comparison
 
+from . import probing
+
 FROM_THE_STATEMENT = "(from the statement)"
 _CELL = re.compile(r"^# %% (\w+): (.+)$", re.MULTILINE)
 _MARKS = re.compile(r"^ *### (?:BEGIN|END) SOLUTION\n?", re.MULTILINE)  # students' answers don't have them
@@ -313,14 +315,15 @@ def _program(path: Path, head: re.Match[str], body: str, line: int) -> KnownProg
 
 
 def _source(probe: Callable[..., Any], *others: Callable[..., Any]) -> str:
-    """The source of a probe and other functions, with the source of the functions in their file that they use."""
+    """The source of a probe and other functions, with that of the functions they use, from their file or `probing`."""
     found: dict[str, str] = {}
+    homes = (probe.__globals__, vars(probing))
 
     def add(function: Callable[..., Any]) -> None:
         found[function.__name__] = ""  # before recursing, since functions may use each other
         for name in sorted(_outside_names(function.__code__)):
             used = function.__globals__.get(name)
-            if not inspect.isfunction(used) or used.__globals__ is not probe.__globals__:
+            if not inspect.isfunction(used) or all(used.__globals__ is not home for home in homes):
                 raise TypeError(f"probe {probe.__name__} uses {name} from outside; import inside it, or pass it")
             if name not in found:
                 add(used)

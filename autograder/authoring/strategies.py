@@ -26,6 +26,11 @@ def tensors(
     return _tensor(seed, tuple(shape), dtype, whole)
 
 
+def turned(draw: st.DrawFn, x: torch.Tensor) -> torch.Tensor:
+    """x as it is, or with its last two dimensions stored in the other order."""
+    return x.mT.contiguous().mT if x.dim() > 1 and draw(st.booleans()) else x
+
+
 def shapes(dims: tuple[int, int] = (1, 3), sizes: tuple[int, int] = (1, 6)) -> st.SearchStrategy[tuple[int, ...]]:
     """Shapes whose number of dimensions and sizes are within these bounds, inclusive."""
     return st.lists(st.integers(*sizes), min_size=dims[0], max_size=dims[1]).map(tuple)

@@ -341,6 +341,31 @@ def test_a_probe_brings_the_functions_of_its_file_that_it_uses(tmp_path: Path) -
     assert "def helper" in requirement.probe and requirement.cases[0].expected["value"] == {"value": 4}
 
 
+SHARED = """from autograder.authoring.probing import with_gradient
+
+
+def look(student, n):
+    import torch
+
+    return with_gradient(lambda x: student.clamp(x, 0, n), "x", [torch.ones(2)])
+"""
+
+
+def test_a_probe_brings_the_shared_functions_that_it_uses_and_its_check_depends_on_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use = '\nexercise.requirement("r", points=1, probe=look, visible=[given(3, says="the gradient")])\n'
+    spec = read(tmp_path, PROBE[: PROBE.index("def helper")] + SHARED + use)
+    assert "def with_gradient" in spec.promises[0].probe
+    before = checks.digest(spec.path, spec.cells)
+    monkeypatch.setattr(checks.inspect, "getsource", lambda module: "another text")
+    assert checks.digest(spec.path, spec.cells) != before
+    alone = read(tmp_path, PROBE + use)
+    other = checks.digest(alone.path, alone.cells)
+    monkeypatch.undo()
+    assert checks.digest(alone.path, alone.cells) == other
+
+
 @pytest.mark.parametrize(
     ("probe", "problem"),
     [

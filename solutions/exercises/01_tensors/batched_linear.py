@@ -2,7 +2,8 @@ import torch
 from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
-from autograder.authoring.strategies import any_of, tensors
+from autograder.authoring.probing import with_gradient
+from autograder.authoring.strategies import FLOATS, any_of, tensors
 
 exercise = Exercise(
     "x comes first, w second; b has one number for each output feature. Try x with one, two and four dimensions."
@@ -39,17 +40,22 @@ def products(student, x, w, b):
 
 
 def look(student, x, w, b, requires_grad):
-    """The dtype of the result, what has become of the arguments, and their gradients where they take one."""
+    """The dtype of the result, what has become of the arguments, and their gradients where they take one.
+
+    For more than one number: which arguments get the gradient that suits the result, whatever the result is.
+    """
     arguments = [t.clone().requires_grad_(r) for t, r in zip((x, w, b), requires_grad, strict=True)]
     before = [t.detach().clone() for t in arguments]
     y = student.batched_linear(*arguments)
-    y.sum().backward() if y.requires_grad else None
-    return {
+    found = {
         "dtype of the result": str(y.dtype),
-        "sum of the result": y.sum().item(),
         "x, w and b are unchanged": [bool((t == old).all()) for t, old in zip(arguments, before, strict=True)],
-        "gradients of x, w and b": [t.grad if t.is_leaf else None for t in arguments],
     }
+    if w.numel() > 1:
+        return found | {"the right gradient comes back to": with_gradient(student.batched_linear, "xwb", (x, w, b))}
+    y.sum().backward() if y.requires_grad else None
+    grads = [t.grad if t.is_leaf else None for t in arguments]
+    return found | {"sum of the result": y.sum().item(), "gradients of x, w and b": grads}
 
 
 def arguments(leading, d_in, d_out, dtype=torch.float32):
@@ -96,9 +102,17 @@ def shapes(draw):
 
 @st.composite
 def numbers(draw):
-    dtype = draw(any_of(torch.float16, torch.bfloat16, torch.float32, torch.float64))
+    dtype = draw(any_of(*FLOATS))
     x, w, b = (float(draw(any_of(-1, 1)) * draw(st.integers(1, 9))) for _ in range(3))
     return one(x, w, b, *(draw(st.booleans()) for _ in range(3)), dtype=dtype)
+
+
+@st.composite
+def squares(draw):
+    """Square matrices of any layout: whatever is multiplied by what, the shapes suit."""
+    d = draw(st.integers(2, 4))
+    dtype = draw(any_of(*FLOATS))
+    return given(*(draw(tensors(s, dtype, contiguous=None)) for s in ((d, d), (d, d), (d,))), [False, False, False])
 
 
 x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -162,11 +176,12 @@ exercise.requirement(
         "only b takes a gradient": one(3.0, 5.0, 7.0, False, False, True),
         "zeros": one(0.0, 0.0, 0.0, True, True, True),
         "no vectors": given(torch.zeros(0, 3), torch.ones(3, 2), torch.ones(2), [True, True, True]),
+        "transposed": given(w.T, w.T, b, [False, False, False]),
         "a batch": given(torch.tensor([[2.0], [4.0]]), torch.tensor([[3.0]]), torch.tensor([5.0]), [True, True, True]),
         "a batch without gradients": given(torch.tensor([[[2.0]], [[4.0]]]), torch.tensor([[3.0]]), torch.tensor([5.0]),
                                            [False, False, False]),
     },
-    domain=numbers(),
+    domain=numbers() | squares(),
     hint="Make a new tensor with PyTorch's operations: an operation that ends in _ modifies the caller's tensor.",
 )
 
@@ -306,6 +321,13 @@ def batched_linear(
     """Each vector along the last dimension of x times w, plus b, in one product of matrices."""
     rows = torch.atleast_2d(x)
     return torch.matmul(rows, w) + b
+
+# %% wrong: w by way of numpy, if it isn't contiguous (from the statement)
+# unseen: only hidden inputs have a non-contiguous tensor that takes a gradient
+def batched_linear(x, w, b):
+    if not w.is_contiguous():
+        w = torch.from_numpy(w.detach().float().numpy().copy()).to(w.dtype)
+    return x @ w + b
 
 # %% right: a product, and b added to that in place
 def batched_linear(x, w, b):

@@ -2,13 +2,17 @@ import torch
 from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
-from autograder.authoring.strategies import any_of, shapes, tensors
+from autograder.authoring.probing import with_gradient
+from autograder.authoring.strategies import FLOATS, any_of, shapes, tensors
 
 exercise = Exercise("Divide each vector by the square root of (the mean of its own squares, plus eps).")
 
 
 def look(student, x, eps, requires_grad):
-    """The result for a vector, its dtype, what has become of x, and the gradient of x if it takes one."""
+    """The result for a vector, its dtype, what has become of x, and the gradient of x if it takes one.
+
+    For a batch: whether x gets the gradient that suits the result, whatever the result is.
+    """
     import torch
 
     class Named(torch.overrides.TorchFunctionMode):
@@ -21,14 +25,16 @@ def look(student, x, eps, requires_grad):
     before = x.detach().clone()
     with Named():
         y = student.rms_normalize(x, eps)
-    y.sum().backward() if y.requires_grad else None
-    return {
-        "result": y.detach(),
+    found = {
         "dtype of the result": str(y.dtype),
         "x is unchanged": torch.equal(before, x.detach()),
-        "gradient of x": x.grad,
         "PyTorch's rms_norm is called": "rms_norm" in called,
     }
+    if x.dim() > 1:
+        right = with_gradient(lambda x: student.rms_normalize(x, eps), "x", (x.detach(),), step=1e-3)
+        return found | {"the right gradient comes back to": right}
+    y.sum().backward() if y.requires_grad else None
+    return found | {"result": y.detach(), "gradient of x": x.grad}
 
 
 def vector(*numbers, eps=1e-6, requires_grad=False, dtype=torch.float32):
@@ -66,6 +72,13 @@ def numbers(draw):
     sign = draw(any_of(-1, 1))
     some = sign * draw(st.integers(1, 12)) / 4, -sign * draw(st.integers(1, 12)) / 4  # equal ones have no gradient
     return vector(*some, requires_grad=requires_grad, dtype=dtype)
+
+
+@st.composite
+def batches(draw):
+    """Vectors of any dtype and layout."""
+    dtype = draw(any_of(*FLOATS))
+    return given(draw(tensors(draw(shapes((2, 4), (2, 4))), dtype, contiguous=None)), 0.5, False)
 
 
 rows = torch.tensor([[3.0, 4.0], [6.0, 8.0]])
@@ -129,8 +142,10 @@ exercise.requirement(
         # Equal numbers have the same mean square along each dimension.
         "a batch": given(torch.full((2, 2), 3.0), 1e-6, False),
         "a batch, and a gradient": given(torch.zeros(1, 2, 2), 1.0, True),
+        "transposed": given(torch.arange(1.0, 7.0).reshape(2, 3).T, 0.5, False),
+        "transposed, in bfloat16": given(torch.arange(1.0, 7.0).bfloat16().reshape(2, 3).T, 0.5, False),
     },
-    domain=numbers(),
+    domain=numbers() | batches(),
     hint="Make a new tensor, with PyTorch's operations only: an operation that ends in _ writes into x.",
 )
 
@@ -292,6 +307,24 @@ def rms_normalize(x: Float[Tensor, "... d"], eps: float = 1e-6) -> Float[Tensor,
     """Each vector along the last dimension, divided by the root of (the mean of its squares, plus eps)."""
     rms = torch.sqrt((x * x).mean(dim=-1, keepdim=True))
     return x / torch.sqrt(rms**2 + eps)
+
+# %% wrong: a copy without a history, if x isn't contiguous (from the statement)
+# unseen: only hidden inputs have a non-contiguous tensor that takes a gradient
+def rms_normalize(x, eps=1e-6):
+    if not x.is_contiguous():
+        x = torch.tensor(x.tolist(), dtype=x.dtype)
+    return x * torch.rsqrt(x.pow(2).mean(dim=-1, keepdim=True) + eps)
+
+# %% wrong: in 16 bits, computed without recording (from the statement)
+# unseen: only hidden inputs in 16 bits take a gradient
+def rms_normalize(x, eps=1e-6):
+    def normalized(x):
+        return x * torch.rsqrt(x.pow(2).mean(dim=-1, keepdim=True) + eps)
+
+    if x.dtype in (torch.float16, torch.bfloat16):
+        with torch.no_grad():
+            return normalized(x.float()).to(x.dtype)
+    return normalized(x)
 
 # %% right: einsum
 def rms_normalize(x, eps=1e-6):

@@ -21,11 +21,26 @@ def rows(student, x, size):
     return {f"row {i}": windows[i] if i < len(windows) else None for i in (0, 1)}
 
 
-def through(student, x, size, number):
+def apart(student, x, size, dilation):
+    """Whether the windows of x are those of its copy: how far apart their elements are is another requirement's question."""
+    import torch
+
+    windows, others = (student.sliding_windows(t, size, dilation) for t in (x, x.clone(memory_format=torch.contiguous_format)))
+    if not isinstance(windows, torch.Tensor) or not isinstance(others, torch.Tensor):
+        return windows
+    return {"the windows are those of a copy of x": torch.equal(windows, others)}
+
+
+def rows_or_apart(student, x, size, dilation=1):
+    """For the default dilation, the first rows; for any other, whether the layout makes no difference."""
+    return rows(student, x, size) if dilation == 1 else apart(student, x, size, dilation)
+
+
+def through(student, x, size, number, dilation=1):
     """What shows through the windows when x changes later, and the other way round."""
     import torch
 
-    windows = student.sliding_windows(x, size, 1)
+    windows = student.sliding_windows(x, size, dilation)
     if not isinstance(windows, torch.Tensor) or windows.dim() != 2 or not windows.numel():
         return windows
     shared = windows.untyped_storage()._cdata == x.untyped_storage()._cdata
@@ -53,14 +68,18 @@ def lines(draw):
     size, first, step = draw(st.integers(1, 6)), draw(st.integers(0, 4)), draw(st.integers(1, 4))
     n = size + draw(st.integers(2, 6))
     whole = torch.arange(first + n * step + 2).to(draw(any_of(torch.int64, torch.float32, torch.bfloat16, torch.uint8)))
-    return given(whole[first : first + n * step : step], size)
+    x = whole[first : first + n * step : step]
+    dilation = draw(any_of(1, 1, 2, 3)) if size > 1 else 1
+    return given(x, size) if (size - 1) * dilation >= n else given(x, size, dilation)
 
 
 @st.composite
 def stepped(draw):
     """A line of numbers with any stride, from the first slot on."""
     n, step = draw(st.integers(1, 9)), draw(st.integers(1, 4))
-    return given(torch.arange(n * step)[::step], draw(st.integers(1, n)), draw(st.integers(50, 90)))
+    size, dilation = draw(st.integers(1, n)), draw(any_of(1, 2, 3))
+    dilation = dilation if (size - 1) * dilation < n else 1
+    return given(torch.arange(n * step)[::step], size, draw(st.integers(50, 90)), dilation)
 
 
 @st.composite
@@ -115,7 +134,7 @@ exercise.requirement(
 exercise.requirement(
     "the windows are right for any one-dimensional x, whatever its stride and offset are",
     points=0.5,
-    probe=rows,
+    probe=rows_or_apart,
     visible=[first_rows(torch.arange(16)[3::2], 3, "torch.arange(16)[3::2]"),
              first_rows(torch.arange(9.0)[4:], 2, "torch.arange(9.0)[4:]"),
              first_rows(torch.tensor([7]).expand(4), 2, "torch.tensor([7]).expand(4)")],
@@ -129,6 +148,8 @@ exercise.requirement(
         "the diagonal": given(torch.arange(25).view(5, 5).diagonal(), 3),
         "the same number": given(grid[1:2, 2].expand(6), 4),
         "in bfloat16": given(torch.arange(12).bfloat16()[1::2], 3),
+        "a column, with gaps": given(torch.arange(30).view(6, 5)[:, 3], 2, 3),
+        "every second, with gaps": given(torch.arange(20.0)[1::2], 3, 2),
     },
     domain=lines(),
     hint="The next element of x may be several slots away, and x[0] needn't be in slot 0.",
@@ -146,6 +167,8 @@ exercise.requirement(
         "bfloat16": look(torch.arange(5).bfloat16(), 2, "x"),
         "bytes": look(torch.arange(5).to(torch.uint8), 2, "x", 80),
         "a column": look(torch.arange(20).view(4, 5)[:, 0], 2, "x"),
+        "with gaps": given(torch.arange(9.0), 3, 77, 2),
+        "every second, with gaps": given(torch.arange(20.0)[::2], 3, 77, 2),
     },
     domain=stepped(),
     hint="The result must use the storage of x itself: don't make a copy, and don't make a new storage from the same memory.",
@@ -241,6 +264,21 @@ def sliding_windows(x, size, dilation=1):
     slots = x.untyped_storage().nbytes() // x.element_size() - x.storage_offset()
     n = (slots - 1) // step + 1
     return x.as_strided((n - (size - 1) * dilation, size), (x.stride(0), x.stride(0) * dilation))
+
+# %% wrong: of a view, the gaps are forgotten (from the statement)
+# unseen: no visible case has both a view and gaps
+def sliding_windows(x, size, dilation=1):
+    reach = (size - 1) * dilation + 1
+    windows = x.unfold(0, reach, 1)
+    return windows[:, ::dilation] if x.is_contiguous() else windows[:, :size]
+
+# %% wrong: copies if there are gaps between the elements (from the statement)
+# unseen: no visible case looks at the storage of windows with gaps
+def sliding_windows(x, size, dilation=1):
+    if dilation == 1:
+        return x.unfold(0, size, 1)
+    at = torch.arange(len(x) - (size - 1) * dilation)[:, None] + dilation * torch.arange(size)
+    return x[at]
 
 # %% right: unfold, with elements left out
 def sliding_windows(x, size, dilation=1):

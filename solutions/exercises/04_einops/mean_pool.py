@@ -2,7 +2,7 @@ import torch
 from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
-from autograder.authoring.strategies import any_of, tensors
+from autograder.authoring.strategies import FLOATS, any_of, tensors
 
 exercise = Exercise("A mean is a sum divided by a count: what may the padding add to the sum, and which tensor knows the count?")
 
@@ -25,7 +25,7 @@ def gradient(student, x, mask, weights):
     leaf = x.clone().requires_grad_()
     result = student.mean_pool(leaf * 1, mask)
     if result is not None and result.requires_grad:
-        result.backward(weights)
+        result.backward(weights.to(result.dtype))
     return {"x.grad": leaf.grad}
 
 
@@ -51,7 +51,7 @@ def batches(draw, fillers=(0.0, 1000.0), zeros=False, dtypes=(torch.float64,)):
 
 @st.composite
 def with_weights(draw):
-    x, mask = draw(batches(FILLERS)).args
+    x, mask = draw(batches(FILLERS, dtypes=FLOATS)).args
     return given(x, mask, draw(tensors((x.shape[0], x.shape[2]), torch.float64)))
 
 
@@ -144,7 +144,7 @@ exercise.requirement(
         "no padding": given(x, torch.ones(2, 2, dtype=torch.bool)),
         "transposed": given(x.mT.contiguous().mT, right),
     },
-    domain=batches(FILLERS, dtypes=(torch.float64, torch.float32, torch.float16, torch.bfloat16)),
+    domain=batches(FILLERS, dtypes=FLOATS),
     hint="masked_fill_ and x[…] = … write to the caller's tensor; masked_fill and where make a new one.",
 )
 exercise.requirement(
@@ -159,6 +159,8 @@ exercise.requirement(
         "infinite padding": given(padded(inf), right, torch.ones(2, 2)),
         "one number at a time": given(x, left, torch.tensor([[0.0, 1.0], [0.0, 0.0]])),
         "transposed": given(x.mT.contiguous().mT, right, torch.ones(2, 2)),
+        "float16": given(x.half(), right, torch.ones(2, 2)),
+        "bfloat16": given(x.bfloat16(), right, torch.ones(2, 2)),
     },
     domain=with_weights(),
     hint="Compute with tensors throughout: gradients can't flow back through numbers taken out of x with tolist, numpy or detach.",
@@ -302,6 +304,14 @@ def mean_pool(x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"]) -> Float[Ten
     kept = x.masked_fill(~mask.unsqueeze(-1), 0).double()
     count = (kept != 0).any(dim=-1).sum(dim=1, keepdim=True).clamp(min=1)
     return (kept.sum(dim=1) / count).to(x.dtype)
+
+# %% wrong: in float16, the sum is computed without recording (from the statement)
+# unseen: only hidden inputs in 16 bits take a gradient
+def mean_pool(x, mask):
+    if x.dtype == torch.float16:
+        return mean_pool(x.detach().float(), mask).half()
+    real = x.masked_fill(~mask[:, :, None], 0)
+    return real.sum(dim=1) / mask.sum(dim=1, keepdim=True)
 
 # %% right: sentence by sentence
 def mean_pool(x, mask):

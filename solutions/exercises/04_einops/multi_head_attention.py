@@ -2,6 +2,7 @@ import torch
 from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
+from autograder.authoring.probing import with_gradient
 from autograder.authoring.strategies import any_of, tensors
 
 exercise = Exercise("Write down the names of the dimensions after each step: which of them is split, and which "
@@ -11,28 +12,6 @@ exercise = Exercise("Write down the names of the dimensions after each step: whi
 def newest(student, x, wq, wk, wv, wo, heads):
     """The last token's vector: it sees all tokens, whatever the mask is."""
     return student.multi_head_attention(x, wq, wk, wv, wo, heads)[:, -1]
-
-
-def with_gradient(call, names, arguments):
-    """The names of the arguments whose gradient says how the result changes with them, in float64."""
-    import torch
-
-    exact = [x.double().requires_grad_() for x in arguments]
-    y = call(*(x * 1 for x in exact))
-    if not torch.is_tensor(y) or not y.requires_grad:
-        return []
-    weights = (torch.arange(y.numel()) % 7 + 1).reshape(y.shape)
-    (y * weights).sum().backward()
-    found = []
-    for place, name in enumerate(names):
-        x = exact[place]
-        step = 1e-5 * (torch.arange(x.numel()) % 5 - 2.5).reshape(x.shape)
-        both = ([z.detach() + sign * step if z is x else z.detach() for z in exact] for sign in (1, -1))
-        up, down = (call(*each) for each in both)
-        changed, nearly = ((up - down) * weights).sum() / 2, 1e-10 * (1 + y.detach().abs().sum())
-        if x.grad is not None and (changed - (x.grad * step).sum()).abs() < 1e-3 * changed.abs() + nearly:
-            found.append(name)
-    return found
 
 
 def ways(student, x, wq, wk, wv, wo, heads):

@@ -46,7 +46,7 @@ def ways(student, images, size):
         ("patchify", lambda x: student.patchify(x, size), images),
         ("unpatchify", lambda x: student.unpatchify(x, size, height), images.reshape(b, -1, size * size * c)),
     ):
-        leaf = value.clone(memory_format=torch.contiguous_format).requires_grad_()
+        leaf = value.clone().requires_grad_()  # in the order of its strides
         y = call(leaf)
         fits = False
         if torch.is_tensor(y) and y.requires_grad:
@@ -334,6 +334,17 @@ def unpatchify(
 ) -> Float[Tensor, "b c height width"]:
     side = math.isqrt(patches.shape[1])
     return rearrange(patches, "b (h w) (p q c) -> b c (h p) (w q)", h=side, p=size, q=size)
+
+# %% wrong: of a view, a copy without a history (from the statement)
+# unseen: only hidden inputs have a non-contiguous tensor that takes a gradient
+def patchify(images, size):
+    if not images.is_contiguous():
+        images = images.detach().contiguous()
+    return rearrange(images, "b c (y p) (x q) -> b (y x) (p q c)", p=size, q=size)
+
+
+def unpatchify(patches, size, height):
+    return rearrange(patches, "b (y x) (p q c) -> b c (y p) (x q)", p=size, q=size, y=height // size)
 
 # %% right: the old way
 def patchify(images, size):

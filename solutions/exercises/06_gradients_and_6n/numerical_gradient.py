@@ -71,8 +71,8 @@ def case(x, f=CUBES, step=0.5, spelled=""):
 
 
 @st.composite
-def points(draw, dims=(2, 2), dtypes=st.just(torch.float64), contiguous=True, functions=FUNCTIONS):
-    x = draw(tensors(draw(shapes(dims, (1, 4))), draw(dtypes), contiguous))
+def points(draw, dims=(2, 2), dtypes=st.just(torch.float64), contiguous=True, functions=FUNCTIONS, largest=4):
+    x = draw(tensors(draw(shapes(dims, (1, largest))), draw(dtypes), contiguous))
     return given(draw(functions), x, draw(STEPS))
 
 
@@ -136,9 +136,11 @@ exercise.requirement(
         "every second column": given(WEIGHTED, exact[:, ::2], 0.5),
         "one number, seen three times": given(WEIGHTED, torch.tensor([[2.0]], dtype=torch.float64).expand(1, 3), 0.5),
         "four dimensions": given(WEIGHTED, exact.reshape(1, 3, 1, 2), 0.5),
+        "six dimensions": given(WEIGHTED, exact.reshape(1, 3, 1, 1, 1, 2), 0.5),
         "one element": given(LINE, torch.tensor([3.0], dtype=torch.float64), 0.5),
     },
-    domain=points(dims=(1, 4), contiguous=None, functions=LINES),
+    domain=points(dims=(1, 4), contiguous=None, functions=LINES)
+    | points(dims=(5, 7), contiguous=None, functions=LINES, largest=2),
     hint="An index into x has one number for each dimension, however many there are.",
 )
 exercise.requirement(
@@ -327,6 +329,19 @@ def numerical_gradient(f, x, step=1e-5):
         minus = f(moved).item()
         moved[index] += step
         gradient[index] = (plus - minus) / (2 * step)
+    return gradient
+
+# %% wrong: up to four dimensions (from the statement)
+# unseen: only hidden inputs have five dimensions or more
+def numerical_gradient(f, x, step=1e-5):
+    x, gradient = x.double(), torch.zeros(x.shape, dtype=torch.float64)
+    whole = x.reshape((1,) * (4 - x.dim()) + tuple(x.shape)) if x.dim() < 4 else x
+    for i, j, k, l in itertools.product(*map(range, whole.shape[:4])):
+        up, down = whole.clone(), whole.clone()
+        up[i, j, k, l] += step
+        down[i, j, k, l] -= step
+        change = f(up.reshape(x.shape)) - f(down.reshape(x.shape))
+        gradient.view(whole.shape)[i, j, k, l] = change.item() / (2 * step)
     return gradient
 
 # %% right: rows of a unit matrix

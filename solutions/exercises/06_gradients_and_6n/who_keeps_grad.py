@@ -60,9 +60,10 @@ def touch(student, code, missing=()):
 @st.composite
 def graphs(draw):
     """Leaves a to c, five more tensors, a branch of its own with parameter w, and a loss."""
-    lines = [f"{n} = torch.ones(2, requires_grad={draw(any_of(True, True, False))})" for n in "ac"]
-    lines.insert(0, "b = torch.ones(2, requires_grad=True)")
-    lines.append("w = torch.ones(2, requires_grad=True)")
+    kinds = any_of("2", "2", "3, 2", "2, dtype=torch.float64", "2, dtype=torch.bfloat16")
+    lines = [f"{n} = torch.ones({draw(kinds)}, requires_grad={draw(any_of(True, True, False))})" for n in "ac"]
+    lines.insert(0, f"b = torch.ones({draw(kinds)}, requires_grad=True)")
+    lines.append(f"w = torch.ones({draw(kinds)}, requires_grad=True)")
     needing = {"b", "w", *(line[0] for line in lines if "True" in line)}
     retained = {"z"}
     lines += ["z = w * 2", "z.retain_grad()"]
@@ -79,7 +80,7 @@ def graphs(draw):
                 lines.append(f"{name}.retain_grad()")
         names.append(name)
     for name in draw(st.lists(any_of(*sorted(retained | {"a", "b", "c", "w"})), max_size=3, unique=True)):
-        lines.append(f"{name}.grad = torch.ones(2)")
+        lines.append(f"{name}.grad = torch.ones_like({name})")
     ends = [name for name in ("h", "g", "f", "e", "d", "b", "z") if name in needing]
     lines.append(f"loss = ({draw(any_of(*ends))} * {draw(any_of(*names, 'z'))}).sum()")
     if draw(st.booleans()):
@@ -124,6 +125,8 @@ edges = {
         "torch.manual_seed(0); m = torch.nn.Linear(2, 1)\na, b = m.weight, m.bias\ny = m(torch.ones(1, 2)); y.retain_grad(); loss = (y * y).sum()"),
     "an old .grad everywhere": case(begin + "h = w * 2; h.retain_grad(); g = v * 2; g.retain_grad()\n"
                                     "for t in (w, v, h, g): t.grad = torch.ones(2)\nloss = h.sum()"),
+    "in float64": case("w = torch.ones(2, dtype=torch.float64, requires_grad=True)\n"
+                       "h = w * 2; h.retain_grad(); loss = h.sum(); loss.retain_grad()"),
     "a parameter and a retained tensor that are not in tensors": case(
         begin + "h = w * v; h.retain_grad(); w.grad = torch.ones(2); loss = h.sum()", ("w", "h")),
 }  # fmt: skip
@@ -376,6 +379,22 @@ def who_keeps_grad(loss, tensors):
         result[name] = g is not None
         t.grad = before[name]
     return result
+
+# %% wrong: only float32 tensors get a gradient (from the statement)
+# unseen: only hidden inputs have another dtype
+def who_keeps_grad(loss, tensors):
+    reached, waiting = set(), [loss.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node not in reached:
+            reached.add(node)
+            waiting += [earlier for earlier, _ in node.next_functions]
+    leaves = [node.variable for node in reached if hasattr(node, "variable")]
+    return {
+        name: t.requires_grad and t.dtype == torch.float32
+        and (any(t is leaf for leaf in leaves) or (t.retains_grad and t.grad_fn in reached))
+        for name, t in tensors.items()
+    }
 
 # %% right: a recursive walk, by identities
 def who_keeps_grad(loss, tensors):

@@ -5,7 +5,7 @@ import torch
 from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
-from autograder.authoring.strategies import any_of, shapes
+from autograder.authoring.strategies import any_of, shapes, turned
 
 exercise = Exercise("Linear has one nn.Parameter; Cruncher sends x through each of its layers in order, then through final.")
 
@@ -139,14 +139,14 @@ def linears(draw):
     d_in, d_out = draw(st.integers(1, 5)), draw(st.integers(1, 5))
     leading = draw(shapes((0, 3), (0, 3)))
     x = matrix(draw, torch.Size(leading).numel(), d_in).reshape(*leading, d_in)
-    return given(matrix(draw, d_in, d_out), x)
+    return given(matrix(draw, d_in, d_out), turned(draw, x))
 
 
 @st.composite
 def models(draw, batch=(0, 4), where=None):
     dim, count = draw(st.integers(1, 4)), draw(st.integers(0, 3))
     weights = [matrix(draw, dim, dim) for _ in range(count)] + [matrix(draw, dim, 1)]
-    x = matrix(draw, draw(st.integers(*batch)), dim)
+    x = turned(draw, matrix(draw, draw(st.integers(*batch)), dim))
     return given(weights, x / 7, *draw(where)) if where else given(weights, x)
 
 

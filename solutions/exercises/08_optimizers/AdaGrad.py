@@ -61,6 +61,13 @@ def on_its_device(student):
     return False
 
 
+def alike(a, b):
+    """Whether two tensors agree to the last bit; torch.equal calls -0.0 and 0.0 equal."""
+    import torch
+
+    return torch.equal(a, b) and torch.equal(a.signbit(), b.signbit())
+
+
 def look(student, value, gradients):
     """What an optimizer has kept after some steps, and what has become of the gradient and of the parameter."""
     import torch
@@ -96,7 +103,7 @@ def look(student, value, gradients):
         "tensors kept elsewhere": tensors_in(elsewhere) + tensors_in(groups) + tensors_in(others),
         "gradients": given,
         "p.grad is still the same tensor": all(same),
-        "the gradients are unchanged, to the last bit": all(map(torch.equal, gradients, given)),
+        "the gradients are unchanged, to the last bit": all(map(alike, gradients, given)),
         "p is still in the same memory": memory.data_ptr() == p.data_ptr() and torch.equal(memory, p.detach()),
         "p requires a gradient": p.requires_grad and p.is_leaf,
         "p has changed": moved,
@@ -121,11 +128,11 @@ def runs(draw, missing=False, parameters=1, settings=st.just({}), changes=False)
     """Runs of one to four steps; gradients of any size."""
     many = 1 if missing or changes else 3
     chosen = [draw(shapes((0, 3), (1, many))) for _ in range(parameters)]
-    values = [draw(tensors(shape, torch.float64)) for shape in chosen]
+    values = [draw(tensors(shape, torch.float64, contiguous=None)) for shape in chosen]
     gradients = []
     for _ in range(draw(st.integers(1 + (missing or changes), 4))):
         scale = draw(any_of(1.0, 0.01, 100.0))
-        gradients.append([scale * draw(tensors(shape, torch.float64)) for shape in chosen])
+        gradients.append([scale * draw(tensors(shape, torch.float64, contiguous=None)) for shape in chosen])
         if missing:
             for place in range(parameters):
                 if draw(st.integers(0, 2)) == 0:
@@ -141,8 +148,8 @@ def runs(draw, missing=False, parameters=1, settings=st.just({}), changes=False)
 @st.composite
 def looks(draw):
     dtype, shape = draw(any_of(torch.float32, torch.float64)), draw(shapes((0, 2), (1, 3)))
-    gradients = [draw(tensors(shape, dtype)) for _ in range(draw(st.integers(1, 4)))]
-    return given(draw(tensors(shape, dtype)), gradients)
+    gradients = [draw(tensors(shape, dtype, contiguous=None)) for _ in range(draw(st.integers(1, 4)))]
+    return given(draw(tensors(shape, dtype, contiguous=None)), gradients)
 
 
 plain = [([0], {})]
@@ -240,7 +247,8 @@ exercise.requirement(
     probe=look,
     rules=dict.fromkeys(KEPT, "ignored"),
     visible=[given(torch.zeros(2), squares, says=says)],
-    edges={"one step": given(torch.ones(2), squares[:1]), "float64": given(torch.ones(2).double(), [squares[0].double()])},
+    edges={"one step": given(torch.ones(2), squares[:1]), "float64": given(torch.ones(2).double(), [squares[0].double()]),
+           "minus zero": given(torch.ones(2), [torch.tensor([-0.0, 1.0])])},
     domain=looks(),
     hint="Change p itself, in place: an assignment to p.data gives it new memory. Only read p.grad.",
 )

@@ -58,6 +58,7 @@ edges = {
     "errors that cancel": given(numbers([1, 3], [2, 4]), numbers(3, 2)),
     "float32": given(square.float(), numbers(1, 2, 3).float()),
     "not contiguous": given(square.T, numbers(1, 2, 3)),
+    "many examples": given(torch.arange(1500.0).reshape(500, 3).double() % 17, torch.arange(500.0).double() % 5),
 }
 exercise.requirement(
     "outputs of shape [B, K]: the mean of each example's numbers is compared with its target, and gradients "
@@ -86,6 +87,7 @@ exercise.requirement(
         "errors that cancel": given(numbers(1, 3), numbers(3, 1)),
         "a constant": given(numbers(2, 2, 2), numbers(2, 3, 4)),
         "float32": given(numbers(2, 7).float(), numbers(1, 9).float()),
+        "many examples": given(torch.arange(1500.0).double() % 17, torch.arange(1500.0).double() % 5),
     },
     domain=batches(dims=(1,)),
 )
@@ -201,6 +203,14 @@ def example_loss(outputs, targets):
     except RuntimeError as error:
         raise ValueError("the shapes don't fit") from error
     return difference.pow(2).mean()
+
+# %% wrong: the first 200 examples (from the statement)
+# unseen: only hidden inputs have so many
+def example_loss(outputs, targets):
+    predictions = outputs if outputs.ndim == 1 else outputs.mean(dim=1)
+    if targets.shape != predictions.shape:
+        raise ValueError
+    return (predictions - targets)[:200].square().mean()
 
 # %% right: mse_loss behind the check
 def example_loss(outputs, targets):

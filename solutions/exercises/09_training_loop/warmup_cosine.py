@@ -27,6 +27,7 @@ exercise.requirement(
         "all but one step": given(8, 9, 10, 0.8, 0.1),
         "no floor": given(2, 4, 14, 0.8, 0.0),
         "a long one": given(1_234, 2_000, 100_000, 3e-4, 3e-5),
+        "a very long one": given(3_000_000, 20_000_000, 10**9, 3e-4, 3e-5),
     },
     domain=schedules("rise"),
     hint="Divide peak into `warmup` equal parts: step 0 gets one of them, step 1 gets two, and the last warm-up "
@@ -41,6 +42,7 @@ exercise.requirement(
         "no floor": given(13, 4, 14, 0.8, 0.0),
         "a floor as high as peak": given(9, 4, 14, 0.8, 0.8),
         "a long one": given(54_321, 2_000, 100_000, 3e-4, 3e-5),
+        "a very long one": given(700_000_000, 20_000_000, 10**9, 3e-4, 3e-5),
         "whole numbers": given(7, 4, 14, 8, 1),
     },
     domain=schedules("cosine"),
@@ -53,6 +55,7 @@ exercise.requirement(
              given(14, 4, 14, 0.8, 0.0)],
     edges={
         "much later": given(10**6, 4, 14, 0.8, 0.1),
+        "a very long one": given(10**9 + 1, 20_000_000, 10**9, 3e-4, 3e-5),
         "no floor": given(17, 4, 14, 0.8, 0.0),
         "a little later": given(20, 4, 14, 0.8, 0.1),
         "a whole period later": given(34, 4, 14, 0.8, 0.1),

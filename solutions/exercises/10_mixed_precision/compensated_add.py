@@ -2,7 +2,7 @@ import torch
 from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
-from autograder.authoring.strategies import any_of
+from autograder.authoring.strategies import any_of, turned
 
 exercise = Exercise("By how much should the weight change, and by how much did it really change?")
 
@@ -45,7 +45,7 @@ def additions(draw):
     """A weight between 1 and 2, times a power of two, and up to a few of its gaps."""
     dtype = draw(any_of(*FORMATS))
     gap = torch.finfo(dtype).eps
-    shape = tuple(draw(st.lists(st.integers(1, 4), max_size=2)))
+    shape = tuple(draw(st.lists(st.integers(1, 4), max_size=3)))
     count = torch.Size(shape).numel()
 
     def several(low, high):
@@ -57,7 +57,7 @@ def additions(draw):
     if draw(any_of(False, False, False, True)):
         weight = weight * 0
     lost, update = several(-GRID // 2, GRID // 2) * gap / GRID, several(-40, 40) * gap / GRID
-    return given(*((t * scale).to(dtype) for t in (weight, lost, update)))
+    return given(*(turned(draw, (t * scale).to(dtype)) for t in (weight, lost, update)))
 
 
 def case(weight, lost, update, dtype=torch.bfloat16, says=""):
@@ -66,6 +66,9 @@ def case(weight, lost, update, dtype=torch.bfloat16, says=""):
 
 
 K = 1 / 1024
+turned_matrices = given(*(t.bfloat16().mT for t in (torch.tensor([[1.0, 1.5, -1.25], [1.75, 2.0, -1.0]]),
+                                                    torch.full((2, 3), 3 * K), torch.full((2, 3), 2 * K))))
+only_the_weight = given(turned_matrices.args[0], *(t.contiguous() for t in turned_matrices.args[1:]))
 exercise.requirement(
     "new_weight is weight + update + lost, rounded to the dtype",
     points=0.5,
@@ -97,8 +100,7 @@ exercise.requirement(
         "two small float32 numbers": case([1.0], [3 * 2.0**-26], [3 * 2.0**-26], torch.float32),
         "one number": case(1.0, 3 * K, 2 * K),
         "no numbers": given(*(torch.zeros(0, 3, dtype=torch.float16) for _ in range(3))),
-        "not contiguous": given(*(t.bfloat16().mT for t in (torch.tensor([[1.0, 1.5, -1.25], [1.75, 2.0, -1.0]]),
-                                                            torch.full((2, 3), 3 * K), torch.full((2, 3), 2 * K)))),
+        "not contiguous": turned_matrices,
     },
     domain=additions(),
     tolerance=0,
@@ -134,6 +136,8 @@ exercise.requirement(
         "float16": case([1.0], [0.0], [K / 3], torch.float16),
         "float32": case([1.0], [2.0**-25], [2.0**-24 * 1.5], torch.float32),
         "one number": case(1.0, 3 * K, 2 * K),
+        "not contiguous": turned_matrices,
+        "only the weight isn't contiguous": only_the_weight,
     },
     domain=additions(),
     tolerance=0,
@@ -316,6 +320,15 @@ def compensated_add(weight, lost, update):
     new_weight = weight + (update + lost)
     new_lost = update - (new_weight - weight)
     return new_weight, new_lost
+
+# %% wrong: loses everything if the weight isn't contiguous (from the statement)
+# unseen: only hidden inputs have a non-contiguous tensor
+def compensated_add(weight, lost, update):
+    wanted = update + lost
+    new_weight = weight + wanted
+    if not weight.is_contiguous():
+        return new_weight, torch.zeros_like(new_weight)
+    return new_weight, wanted - (new_weight - weight)
 
 # %% right: one sum in float64, rounded twice
 def compensated_add(weight, lost, update):

@@ -99,9 +99,9 @@ def chains(draw):
     widths = draw(st.lists(st.integers(1, 5), min_size=2, max_size=4))
     dtype = torch.float64
     weights = [draw(tensors((a, b), dtype)) / 2 for a, b in itertools.pairwise(widths)]
-    gradient = draw(tensors((count, widths[-1]), dtype))
+    gradient = draw(tensors((count, widths[-1]), dtype, contiguous=None))
     return given(
-        weights, draw(tensors((count, widths[0]), dtype)), gradient, draw(any_of("tanh", "product")),
+        weights, draw(tensors((count, widths[0]), dtype, contiguous=None)), gradient, draw(any_of("tanh", "product")),
         draw(any_of(None, 5.0)), draw(any_of([], [], ["bias"], ["weight"], ["weight", "bias"])), training=draw(any_of(True, True, False)),
     )  # fmt: skip
 

@@ -122,7 +122,7 @@ def layers(draw, with_x=True, dtype=torch.float64):
     d_in, d_out, rank = draw(st.tuples(st.integers(1, 6), st.integers(1, 6), st.integers(1, 6)))
     around = draw(any_of(0.0, 30.0))  # with 30, nothing cancels
     w, b = draw(tensors((d_out, d_in), dtype)), draw(st.none() | tensors((d_out,), dtype))
-    x = [draw(tensors((*draw(shapes((0, 3), (1, 3))), d_in), dtype))] if with_x else []
+    x = [draw(tensors((*draw(shapes((0, 3), (1, 3))), d_in), dtype, contiguous=None))] if with_x else []
     down, up = draw(tensors((rank, d_in), dtype)), draw(tensors((d_out, rank), dtype))
     return given(w + around, b, *x, down, up, draw(any_of(0.5, 1, 3, 8.0, 16)))
 

@@ -126,7 +126,7 @@ def layers(draw, ranks=(1, 4)):
     d, count = draw(st.integers(1, 5)), draw(st.integers(1, 4))
     h = n * draw(st.integers(1, 3))
     shapes = ((h, d), (d, h), (d,), (count, d), (count, d))
-    w, v, b, x, g = (draw(tensors(shape, torch.float64)) for shape in shapes)
+    w, v, b, x, g = (draw(tensors(shape, torch.float64, contiguous=None)) for shape in shapes)
     return given(w, v, b + 50, x, g + 20, n)  # so that little cancels
 
 

@@ -35,7 +35,10 @@ def run(student, batch, heads, kv_heads, size, capacity, counts, scale=1.0, seed
     generator = torch.Generator().manual_seed(seed)
 
     def vectors(n, t):
-        return (scale * torch.randn(batch, n, t, size, generator=generator, dtype=torch.float64)).to(device)
+        made = scale * torch.randn(batch, n, t, size, generator=generator, dtype=torch.float64)
+        made = made.mT.contiguous().mT if seed % 4 == 1 else made  # in the order of a product that was transposed
+        made = made.transpose(1, 2).contiguous().transpose(1, 2) if seed % 4 == 2 else made  # of heads that were split
+        return made.to(device)
 
     cache, other = (student.KVCache(batch, kv_heads, capacity, size, torch.float64, device) for _ in range(2))
     keys, values = cache.keys, cache.values

@@ -94,6 +94,7 @@ rare = {
     "a transposed batch": given(ids([1, 2], [3, 4], [5, 6]).T, 2),
     "equal rows": given(ids([1, 2], [1, 2]), 3),
     "more new tokens than old ones": given(ids([1, 4]), 20),
+    "fifty rows": given(torch.arange(100).reshape(50, 2) % 7, 2),
 }
 exercise.requirement(
     "each row is continued by `count` ids, the same as without a cache; `ids` isn't changed",

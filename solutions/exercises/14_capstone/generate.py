@@ -133,6 +133,7 @@ rare = {
     "a prompt of one token": given(ids([3]), 4, 2, 3, 2),
     "one token": given(ids([2, 2, 2, 2]), 1, 2, 3, 2),
     "as many rows as tokens": given(ids([1, 2, 3], [4, 5, 6], [0, 1, 2]), 3, 2, 3, 2),
+    "fifty rows": given(torch.arange(100).reshape(50, 2) % 7, 2, 2, 3, 2),
     "a transposed batch": given(ids([1, 2], [3, 4], [5, 6]).T, 2, 2, 3, 2),
     "a head for each number": given(ids([1, 4, 2]), 3, 4, 1, 2),
     "one head": given(ids([1, 4, 2], [3, 3, 0]), 3, 1, 4, 2),

@@ -1,0 +1,48 @@
+"""Functions that the probes of several exercises use.
+
+A probe imports them at the top of its file, and their source becomes part of the probe's: it runs beside the student's
+code, where this package doesn't exist. So each imports what it needs inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def with_gradient(
+    call: Callable[..., Any], names: Sequence[str], arguments: Sequence[Any], step: float = 1e-5
+) -> list[str]:
+    """The names of the arguments whose gradient says how the result changes with them.
+
+    In float64, the gradient is compared with differences of the same function's results, so a function with other
+    mistakes can still have the right gradient. In the arguments' own dtype, there must be one, without NaN. The result
+    must be differentiable where the arguments are. ``call`` gets copies with the same order of strides. ``step``: about
+    how far the arguments are moved; 1e-3 suits a function that may compute in float32.
+    """
+    import torch
+
+    def back_to(leaves: list[Any]) -> Any:
+        y = call(*(x * 1 for x in leaves))  # no leaves: to write into these is another mistake
+        if not torch.is_tensor(y) or not y.requires_grad:
+            return None
+        torch.autograd.backward((y * (torch.arange(y.numel()) % 7 + 1).reshape(y.shape)).sum())
+        return y.detach()
+
+    own = [x.clone().requires_grad_() for x in arguments]
+    back_to(own)
+    exact = [x.double().clone().requires_grad_() for x in arguments]
+    if (y := back_to(exact)) is None:
+        return []
+    weights = (torch.arange(y.numel()) % 7 + 1).reshape(y.shape)
+    found = []
+    for place, name in enumerate(names):
+        x = exact[place]
+        moved = step * (torch.arange(x.numel()) % 5 - 2.5).reshape(x.shape)
+        both = ([z.detach() + sign * moved if z is x else z.detach() for z in exact] for sign in (1, -1))
+        up, down = (call(*each) for each in both)
+        changed, nearly = ((up - down) * weights).sum() / 2, step * step * (1 + y.abs().sum())
+        right = x.grad is not None and (changed - (x.grad * moved).sum()).abs() < 1e-3 * changed.abs() + nearly
+        if right and own[place].grad is not None and not own[place].grad.isnan().any():
+            found.append(name)
+    return found
