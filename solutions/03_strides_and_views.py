@@ -338,8 +338,8 @@ strides.)
 Write `shares_storage(a, b)`. It returns `True` if the two tensors use the same storage, whether or not they use the
 same slots of it. They may differ in shape, strides and dtype. There's one special case: a tensor created empty, like
 `torch.empty(0)`, has a storage of 0 bytes whose address is 0. In this exercise a storage of 0 bytes never counts as
-shared: return `False` if `a` or `b` has one, even if `b` is a view of `a` or is `a` itself. Neither tensor is on the
-"meta" device. Don't change `a` or `b`.
+shared: return `False` if `a` or `b` has one, even if `b` is a view of `a` or is `a` itself. Both tensors were made by
+PyTorch, on a real device (not "meta"). Don't change `a` or `b`.
 """
 
 

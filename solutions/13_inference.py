@@ -366,7 +366,8 @@ new token. Instead, you'll reserve the memory first, and write each token into t
 Write `KVCache`, the cache of *one* layer. The constructor takes `batch`, `kv_heads`, `capacity` (the number of tokens
 that each sequence has room for), `size` (the length of a head's vectors), `dtype` and `device`. It makes two tensors of
 shape `[batch, kv_heads, capacity, size]`, `self.keys` and `self.values`, with that dtype on that device. `self.length`
-is the number of tokens that each sequence has stored so far: 0 at first.
+is the number of tokens that each sequence has stored so far: 0 at first. Whoever lowers it makes the cache forget its
+last tokens: the next ones are stored in their place.
 
 `attend(q, k, v)` takes the queries, keys and values of $t \ge 1$ new tokens, `[b, h, t, e]` for the queries and `[b,
 kv_heads, t, e]` for the others. It stores the keys and values after those that are already there, and returns the

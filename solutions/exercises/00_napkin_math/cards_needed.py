@@ -49,6 +49,8 @@ exercise.requirement(
         "half a day": ask(8e9, 1.6e11, 0.5, 9.895e14, 0.4, 80, 16),
         "few bytes for each parameter": ask(80e9, 1.3e10, 30, 1e15, 0.5, 80, 2),
         "a fraction that rounds down": ask(2.88e9, 1.03e10, 1, 1e15, 0.5, 80, 4),
+        "a million cards": ask(2e12, 20e12, 7, 1e15, 0.4, 80, 16),
+        "a day and a half": ask(1e9, 6.336e9, 1.5, 1e15, 0.4, 80, 16),
         "whole numbers beyond 64 bits": ask(70 * 10**9, 15 * 10**12, 90, 10**15, 0.5, 80, 16),
     },
     domain=plans(many, few),
@@ -77,7 +79,7 @@ exercise.requirement(
         "15 cards hold it exactly": ask(75e9, 5e9, 30, 9.895e14, 0.5, 80, 16),
         "17 cards hold it exactly": ask(85e9, 5e9, 30, 9.895e14, 0.5, 80, 16),
         "one card is in time exactly": ask(2.88e9, 2.5e9, 1, 1e15, 0.5, 80, 16),
-        "both need four cards exactly": ask(2.88e9, 1e10, 1, 1e15, 0.5, 2.88, 4),
+        "both need four cards exactly": ask(2.88e9, 1e10, 1, 1e15, 0.5, 36, 50),
         "far less than a card": ask(1e6, 1e6, 30, 9.895e14, 0.5, 80, 16),
     },
     # Numbers that every order of dividing them keeps whole.
@@ -243,6 +245,20 @@ def cards_needed(
     for_memory = parameters * bytes_per_parameter / (memory_gb * 1e9)
     return max(1, round(for_time), round(for_memory))
 
+# %% wrong: rounds the days that one card takes up, too (from the statement)
+# unseen: the rounding rarely makes a difference
+def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter):
+    days_on_one_card = math.ceil(6 * parameters * tokens / (peak_flops * mfu) / 86_400)
+    hold = math.ceil(parameters * bytes_per_parameter / (memory_gb * 1e9))
+    return max(math.ceil(days_on_one_card / days), hold)
+
+# %% wrong: at most 100,000 cards (from the statement)
+# unseen: no visible case needs so many
+def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter):
+    in_time = math.ceil(6 * parameters * tokens / (peak_flops * mfu * days * 86_400))
+    hold = math.ceil(parameters * bytes_per_parameter / (memory_gb * 1e9))
+    return min(max(in_time, hold), 100_000)
+
 # %% right: rounds once
 def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter):
     seconds = 60 * 60 * 24 * days
@@ -270,6 +286,15 @@ def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per
     while cards * peak_flops * mfu * days * 86_400 < work or cards * memory_gb * 1e9 < size:
         cards += 1
     return cards
+
+# %% right: in fractions, which are exact
+def cards_needed(*numbers):
+    from fractions import Fraction
+
+    parameters, tokens, days, peak, mfu, memory, size = map(Fraction, numbers)
+    in_time = 6 * parameters * tokens / (peak * mfu * days * 86_400)
+    to_hold = parameters * size / (memory * 10**9)
+    return math.ceil(max(in_time, to_hold))
 
 # %% equivalent: max(for_compute, for_memory) → max(for_memory, for_compute)
 # why: the larger of two numbers does not depend on their order

@@ -117,6 +117,7 @@ exercise.requirement(
         "a small number, an even smaller eps": given(torch.tensor([1e-3, 2e-3]), 1e-8),
         "a large eps": given(torch.tensor([3.0, 4.0]), 100.0),
         "eps = 0": given(torch.tensor([3.0, 4.0]), 0.0),
+        "eps = 0, and small numbers": given(torch.tensor([3e-4, 4e-4]), 0.0),
         "zeros, and an eps": given(torch.zeros(2), 0.25),
         "by name": given(torch.tensor([1.0, 7.0]), eps=11.0),
         "said": given(torch.tensor([1e-3, 1e-3]), 1e-6),
@@ -325,6 +326,11 @@ def rms_normalize(x, eps=1e-6):
         with torch.no_grad():
             return normalized(x.float()).to(x.dtype)
     return normalized(x)
+
+# %% wrong: takes an eps of 0 for none (from the statement)
+# unseen: no visible case has an eps of 0
+def rms_normalize(x, eps=None):
+    return x * torch.rsqrt(x.pow(2).mean(dim=-1, keepdim=True) + (eps or 1e-6))
 
 # %% right: einsum
 def rms_normalize(x, eps=1e-6):

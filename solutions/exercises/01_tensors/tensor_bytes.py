@@ -142,6 +142,7 @@ exercise.requirement(
         "no elements": given(torch.zeros(0, 4), torch.float64),
         "no dimensions": given(torch.tensor(1.0), torch.float16),
         "on meta": given(torch.zeros(2**20, 2**20, device="meta"), torch.bfloat16),
+        "a byte for each, whatever the name says": given(torch.zeros(3, 5), torch.uint4),
     },
     domain=st.builds(lambda shape, old, new: given(torch.zeros(shape, dtype=old), new),
                      st.lists(st.integers(0, 6), max_size=4), any_of(*DTYPES), any_of(*DTYPES)),
@@ -284,6 +285,12 @@ def tensor_bytes(x: Tensor, dtype: torch.dtype | None = None) -> int:
         if stride != 0 or length == 0:
             n *= length
     return n * size
+
+# %% wrong: the bits that the name of the dtype says (from the statement)
+# unseen: the names of all other dtypes say the right number
+def tensor_bytes(x, dtype=None):
+    digits = "".join(c if c.isdigit() else " " for c in str(dtype or x.dtype)).split()
+    return x.numel() * (int(digits[0]) // 8 if digits else 1)
 
 # %% right: the dtype knows its size
 def tensor_bytes(x, dtype=None):

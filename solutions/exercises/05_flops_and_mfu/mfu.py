@@ -99,6 +99,8 @@ exercise.requirement(
     edges={
         "an empty sheet": given(1e12, 1.0, {}, torch.float32),
         "only another one of 16 bits": given(1e12, 1.0, {torch.bfloat16: (1e15, False)}, torch.float16),
+        "only the other one of 16 bits": given(1e12, 1.0, {torch.float16: (1e15, False)}, torch.bfloat16),
+        "only a wider one": given(1e12, 1.0, {torch.float32: (1e14, False)}, torch.bfloat16),
         "no work, and no promise": given(0, 1.0, printed, torch.int8),
         "no work, but a promise": given(0, 1.0, printed, torch.bfloat16),
     },
@@ -218,6 +220,16 @@ def mfu(
     if sparse:
         rate = rate // 2
     return flops / seconds / rate
+
+# %% wrong: bfloat16 is as fast as float16 (from the statement)
+# unseen: no visible case has a sheet with only float16
+def mfu(flops, seconds, sheet, dtype):
+    if dtype is torch.bfloat16 and dtype not in sheet:
+        dtype = torch.float16
+    if dtype not in sheet:
+        return None
+    rate, sparse = sheet[dtype]
+    return flops / seconds / (rate / 2 if sparse else rate)
 
 # %% right: by the seconds that it should have taken
 def mfu(flops, seconds, sheet, dtype):

@@ -76,6 +76,10 @@ def build(kind, a, b, c):
         first = linear(a, b)
         first.register_forward_hook(lambda layer, inputs, output: output[:1])
         return nn.Sequential(first, linear(b, c))
+    if kind == "cut before":
+        first = linear(a, b)
+        first.register_forward_pre_hook(lambda layer, inputs: inputs[0][:1])
+        return nn.Sequential(first, linear(b, c))
     if kind == "spare":
         return Made(lambda self, x: self.used(x), used=linear(a, b), spare=linear(a, c))
     if kind == "either":
@@ -233,6 +237,7 @@ exercise.requirement(
         "five dimensions": given("no bias", (2, 3, 2, 2, 4), 4, 8, 3),
         "more vectors than the batch has": given("stacked", (2, 4), 4, 8, 3),
         "a hook that leaves one vector of eight": given("cut by a hook", (8, 2), 2, 4, 5),
+        "a hook that passes on one vector of eight": given("cut before", (8, 2), 2, 4, 5),
         "no vectors": given("no bias", (0, 3, 4), 4, 8, 3),
         "the last token only": given("last", (2, 3, 4), 4, 8, 3),
         "one vector in three dimensions": given("no bias", (1, 1, 4), 4, 8, 3),

@@ -20,7 +20,7 @@ def of_context(student, parameters, layers, d, context, vocab, **tied):
 
 def one_of_both(student, parameters, layers, d, context, vocab, tied):
     """As without_context, after somebody has asked for the other kind of model."""
-    student.flops_per_token(parameters, layers, d, context, vocab, tied=not tied)
+    student.flops_per_token(parameters, layers, d, context, vocab, not tied)
     return without_context(student, parameters, layers, d, context, vocab, tied=tied)
 
 
@@ -238,6 +238,16 @@ def flops_per_token(parameters, layers, d, context, vocab, tied=False):
 
 def six_n_error(parameters, layers, d, context, vocab, tied=False):
     exact = flops_per_token(parameters, layers, d, context, vocab, tied)
+    return (6 * parameters - exact) / exact
+
+# %% wrong: tied only by name (from the statement)
+def flops_per_token(parameters, layers, d, context, vocab, *, tied=False):
+    lookups = 0 if tied else vocab * d
+    return 6 * (parameters - lookups) + 12 * layers * d * context
+
+
+def six_n_error(parameters, layers, d, context, vocab, *, tied=False):
+    exact = flops_per_token(parameters, layers, d, context, vocab, tied=tied)
     return (6 * parameters - exact) / exact
 
 # %% right: counts a model's products

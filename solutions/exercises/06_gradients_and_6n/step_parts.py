@@ -45,7 +45,7 @@ edges = {
     "an update that costs nothing": given(10, [4, 6], 0),
     "beyond 53 bits": given(10**9 + 7, [10**9 + 9, 10**9 + 21], 10**9 + 1),
     "beyond 64 bits": given(10**12 + 39, [10**9 + 7, 3], 10**9 + 7),
-    "a thousand microbatches": given(3, [2] * 1000, 5),
+    "a hundred microbatches": given(3, [2] * 100, 5),
 }
 visible = [case(10, [4, 6, 5], 3), case(7, [5], 2), case(10**9 + 7, [10**9 + 9, 10**9 + 21], 10**8 + 7)]
 visible += [case(10, [8, 8, 3], 5)]

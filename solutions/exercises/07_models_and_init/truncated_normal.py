@@ -183,9 +183,10 @@ exercise.requirement(
     summary=tails,
     bounds={
         "the largest magnitude, in std": (0, 3.00001),  # 3, and the rounding of float32
-        # Of the most numbers in any case, a million, a tenth of one is this close to 3. Of the fewest, 60,000, about 160
-        # are outside: that is how many clamping moves to ±3, or any fixed value takes the place of.
-        "numbers that are ±3 · std": (0, 20),
+        # Of the most numbers in any case, four million, less than one is this close to 3. Of the fewest, 60,000, about
+        # 160 are outside: that is how many clamping moves to ±3, or any fixed value takes the place of. Of four million,
+        # 29 are still outside when those outside have been drawn again.
+        "numbers that are ±3 · std": (0, 8),
         "how often the most frequent number occurs": (1, 50),  # float32 has few equal numbers among a million
         "share of magnitudes that occur once": (0.5, 1),
     },
@@ -195,6 +196,7 @@ exercise.requirement(
         "a vector": many(1 / 128, 120_000),
         "three dimensions": many(1e-4, 60, 20, 100),
         "std 3": many(3.0, 300, 400),
+        "so many that some lie outside again": many(1.0, 2_000, 2_000),
     },
     domain=of_about(60_000, 90_000),  # of which 200 lie outside
     hint="Redraw the numbers that fall outside the limits, then check again. A redrawn number may fall outside, too.",
@@ -400,6 +402,14 @@ def truncated_normal(shape, std, generator):
     x = torch.empty(*shape)
     nn.init.trunc_normal_(x, mean=0.0, std=std, a=-3 * std, b=3 * std, generator=generator)
     return x
+
+# %% wrong: draws again once, then clamps (from the statement)
+# unseen: too few are clamped
+def truncated_normal(shape, std, generator):
+    numbers = torch.randn(*shape, generator=generator)
+    outside = numbers.abs() > 3
+    numbers[outside] = torch.randn(int(outside.sum()), generator=generator)
+    return std * numbers.clamp(-3, 3)
 
 # %% right: the inverse of the distribution function
 def truncated_normal(shape, std, generator):

@@ -7,11 +7,11 @@ from autograder.authoring.strategies import any_of, shapes, tensors
 exercise = Exercise("Go through the two formulas in order. What has to be in self.state[p] before a parameter's first step?")
 
 
-def steps(student, values, gradients, groups, interrupted=0, later=None, defaults=False):
+def steps(student, values, gradients, groups, interrupted=0, later=None, defaults=False, frozen=()):
     """The parameters after each step. A group is (places in values, settings); later: the settings of all from step 2 on.
 
     After so many steps as `interrupted` says, a new optimizer goes on with the state_dict of the first. defaults: it is
-    made without settings.
+    made without settings. Parameters at the places `frozen` require no gradient any more when they have got one.
     """
     import copy
 
@@ -30,6 +30,8 @@ def steps(student, values, gradients, groups, interrupted=0, later=None, default
                 group.update(later)
         for p, gradient in zip(parameters, step):
             p.grad = None if gradient is None else gradient.clone()
+        for place in frozen:
+            parameters[place].requires_grad_(False)
         optimizer.step()
         for place, p in enumerate(parameters, 1):
             which = f"parameter {place}" if len(parameters) > 1 else "p"
@@ -196,6 +198,7 @@ exercise.requirement(
     ],
     edges={
         "no gradient at all": given([a, b], [[None, None], [c, c]], both),
+        "frozen after the backward pass": given([a, b], [[c, 2 * c], [c, c]], both, frozen=[1]),
         "a first gradient in step 3": given([a, b], [[c, None], [c, None], [c, c]], both),
         "the first of all has none": given([a, b], [[None, c], [None, c]], [([0, 1], {})]),
         "equal values do not make one parameter": given([a, a], [[c, -2 * c]] * 2, both),

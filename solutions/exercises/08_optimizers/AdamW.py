@@ -7,10 +7,11 @@ from autograder.authoring.strategies import any_of, shapes, tensors
 exercise = Exercise("Go through the formulas in order. Does each one use the old or the new value of a quantity, and where is that value stored?")
 
 
-def steps(student, values, gradients, groups, interrupted=0, later=None):
+def steps(student, values, gradients, groups, interrupted=0, later=None, frozen=()):
     """The parameters after each step. A group is (places in values, settings); later: its lr from step 2 on.
 
-    After so many steps as `interrupted` says, a new optimizer goes on with the state_dict of the first.
+    After so many steps as `interrupted` says, a new optimizer goes on with the state_dict of the first. Parameters at
+    the places `frozen` require no gradient any more when they have got one.
     """
     import copy
 
@@ -28,6 +29,8 @@ def steps(student, values, gradients, groups, interrupted=0, later=None):
                 group["lr"] = later
         for p, gradient in zip(parameters, step):
             p.grad = None if gradient is None else gradient.clone()
+        for place in frozen:
+            parameters[place].requires_grad_(False)
         optimizer.step()
         for place, p in enumerate(parameters, 1):
             which = f"parameter {place}" if len(parameters) > 1 else "p"
@@ -245,6 +248,7 @@ exercise.requirement(
             [torch.ones(2), torch.ones(2)], [[torch.ones(2), None], [torch.ones(2), torch.ones(2)]],
             [([0, 1], {"lr": 0.1, "weight_decay": 0.0})]),
         "no gradient at all": given([torch.ones(1)] * 2, [[None, None], [two, two]], both),
+        "frozen after the backward pass": given([torch.ones(1)] * 2, [[four, two], [two, four]], both, frozen=[1]),
         "a first gradient in step 3": given([torch.ones(1)] * 2, [[two, None], [two, None], [two, four]], both),
         "equal values do not make one parameter": given([torch.ones(2)] * 2, [[torch.ones(2), -torch.ones(2)]] * 2, both),
     },
@@ -263,6 +267,7 @@ exercise.requirement(
     edges={
         "a new one after the first": given([torch.ones(1)], numbers(4.0, 2.0), one(), 1),
         "both": given([torch.ones(1)], numbers(4.0, 2.0, 1.0), one(), 1, 0.5),
+        "an lr of 0 at first": given([torch.ones(1)], numbers(4.0, 2.0, 1.0), one(lr=0.0), 0, 0.5),
     },
     domain=interrupted_runs(),
     hint="Keep whatever the next step needs in self.state[p], and read all settings from the group in every step.",
@@ -533,6 +538,52 @@ class AdamW(torch.optim.Optimizer):
                 m_hat = m / (1 - beta1**t)
                 v_hat = v / (1 - beta2**t)
                 p.sub_(lr * m_hat / (v_hat.sqrt() + eps))
+
+# %% wrong: an lr of 0 stops the counting, too (from the statement)
+# unseen: no visible case has an lr of 0
+class AdamW(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            lr, (beta1, beta2) = group["lr"], group["betas"]
+            for p in group["params"] if lr else []:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if not state:
+                    state.update(step=0, exp_avg=torch.zeros_like(p), exp_avg_sq=torch.zeros_like(p))
+                state["step"] += 1
+                t, m, v = state["step"], state["exp_avg"], state["exp_avg_sq"]
+                p.mul_(1 - lr * group["weight_decay"])
+                m.mul_(beta1).add_(p.grad, alpha=1 - beta1)
+                v.mul_(beta2).addcmul_(p.grad, p.grad, value=1 - beta2)
+                p.sub_(lr * (m / (1 - beta1**t)) / ((v / (1 - beta2**t)).sqrt() + group["eps"]))
+
+# %% wrong: skips what was frozen after the backward pass (from the statement)
+# unseen: no visible case has a frozen parameter
+class AdamW(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            lr, (beta1, beta2) = group["lr"], group["betas"]
+            for p in group["params"]:
+                if p.grad is None or not p.requires_grad:
+                    continue
+                state = self.state[p]
+                if not state:
+                    state.update(step=0, exp_avg=torch.zeros_like(p), exp_avg_sq=torch.zeros_like(p))
+                state["step"] += 1
+                t, m, v = state["step"], state["exp_avg"], state["exp_avg_sq"]
+                p.mul_(1 - lr * group["weight_decay"])
+                m.mul_(beta1).add_(p.grad, alpha=1 - beta1)
+                v.mul_(beta2).addcmul_(p.grad, p.grad, value=1 - beta2)
+                p.sub_(lr * (m / (1 - beta1**t)) / ((v / (1 - beta2**t)).sqrt() + group["eps"]))
 
 # %% right: lerp_, addcmul_ and addcdiv_
 class AdamW(torch.optim.Optimizer):

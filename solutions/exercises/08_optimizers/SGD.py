@@ -159,6 +159,7 @@ exercise.requirement(
     ],
     edges={
         "three groups": given([y] * 3, [[gy] * 3] * 2, [([0], {"lr": 0.25}), ([1], {"lr": 1.0}), ([2], {"lr": 2.0})]),
+        "an lr of 0": given([x, y], [[gx, gy]] * 2, [([0], {"lr": 0.25}), ([1], {})], 0.0),
         "a group that came later": given([x, y], [[gx, None], [gx, gy]], [([0], {"lr": 0.25})], None, [1]),
         "two parameters in a group": given([x, x, y], [[gx, -gx, gy]] * 2, [([0, 2], {"lr": 0.25}), ([1], {})], 0.125),
     },
@@ -381,6 +382,19 @@ class SGD(torch.optim.Optimizer):
                 if p.grad is not None:
                     p.grad += 0.0
                     p -= group["lr"] * p.grad
+
+# %% wrong: takes an lr of 0 for none (from the statement)
+# unseen: no visible case has an lr of 0
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3):
+        super().__init__(params, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p -= (group.get("lr") or self.defaults["lr"]) * p.grad
 
 # %% right: PyTorch's own
 class SGD(torch.optim.Optimizer):

@@ -42,6 +42,7 @@ exercise.requirement(
         "one number, as a matrix": given([(1, 1)], 1),
         "one row": given([(1, 9)], 3),
         "large": given([(4_096, 4_096), (4_096, 14_336)], 8_192),
+        "beyond 64 bits": given([(2**21, 2**21)], 1),
         "equal shapes": given([(3, 3), (3, 3)], 2),
     },
     domain=models(wide),

@@ -21,6 +21,8 @@ def of_values(student, *kept, parameters="float32"):
                 self.state[p].update({name: made(value) for name, value in values.items()})
 
     def made(value):
+        if isinstance(value, list):
+            return [made(each) for each in value]
         if not (isinstance(value, str) and value.endswith("]")):
             return value
         *how, last = value.split(" ")
@@ -144,6 +146,7 @@ exercise.requirement(
         "True and False": given({"exp_avg": "float32[2]", "step": True, "exp_avg_sq": False}),
         "an empty text": given({"exp_avg": "float32[2]", "step": ""}),
         "no tensor at all": given({"step": 3, "exp_avg": None}),
+        "a list of tensors": given({"step": 3, "exp_avg": "float32[2]", "old": ["float32[5]", "float32[7]"]}),
     },
     domain=mixtures(),
     hint="Check whether each value is a tensor.",
@@ -270,6 +273,17 @@ def state_bytes(optimizer: torch.optim.Optimizer) -> int:
             if isinstance(value, Tensor):
                 total += value.nbytes
     return total
+
+# %% wrong: of lists, too (from the statement)
+# unseen: no visible case has a list of tensors
+def state_bytes(optimizer):
+    def size(value):
+        if isinstance(value, Tensor):
+            return value.nbytes
+        parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+        return sum(map(size, parts))
+
+    return size(list(optimizer.state.values()))
 
 # %% right: nbytes
 def state_bytes(optimizer):

@@ -1,3 +1,5 @@
+import math
+
 import torch
 from hypothesis import strategies as st
 
@@ -57,6 +59,8 @@ edges = {
     "all of them right": given(numbers([1, 3], [5, 7]), numbers(2, 6)),
     "errors that cancel": given(numbers([1, 3], [2, 4]), numbers(3, 2)),
     "float32": given(square.float(), numbers(1, 2, 3).float()),
+    "NaN": given(numbers([1, math.nan], [5, 7]), numbers(2, 5)),
+    "large ones, close together": given(numbers([1e8 + 1, 1e8 + 3], [1e8, 1e8]), numbers(1e8, 1e8 + 1)),
     "not contiguous": given(square.T, numbers(1, 2, 3)),
     "many examples": given(torch.arange(1500.0).reshape(500, 3).double() % 17, torch.arange(500.0).double() % 5),
 }
@@ -87,6 +91,7 @@ exercise.requirement(
         "errors that cancel": given(numbers(1, 3), numbers(3, 1)),
         "a constant": given(numbers(2, 2, 2), numbers(2, 3, 4)),
         "float32": given(numbers(2, 7).float(), numbers(1, 9).float()),
+        "NaN": given(numbers(math.nan, 7), numbers(1, 9)),
         "many examples": given(torch.arange(1500.0).double() % 17, torch.arange(1500.0).double() % 5),
     },
     domain=batches(dims=(1,)),
@@ -211,6 +216,14 @@ def example_loss(outputs, targets):
     if targets.shape != predictions.shape:
         raise ValueError
     return (predictions - targets)[:200].square().mean()
+
+# %% wrong: leaves NaN out (from the statement)
+# unseen: no visible case has NaN
+def example_loss(outputs, targets):
+    if targets.shape != outputs.shape[:1]:
+        raise ValueError
+    predictions = outputs.nanmean(dim=1) if outputs.ndim == 2 else outputs
+    return (predictions - targets).square().nanmean()
 
 # %% right: mse_loss behind the check
 def example_loss(outputs, targets):

@@ -66,6 +66,7 @@ def drawn(student, seed, inner=None, error=None, early=False, start=11):
                 raise
             came = f"the {error} of the block" if raised is stop else f"{type(raised).__name__}: {raised}"
             came += "" if raised.__cause__ is cause else ", without its cause"
+            came += "" if raised.args == ("stop",) and not hasattr(raised, "__notes__") else ", with another text"
         return {
             "before the block": before,
             "inside the block": within,

@@ -74,6 +74,7 @@ def recorded(student, batches, steps, rates, stale=None, lean=1.0, second=0.5):
         "its mode afterward": mode(),
         "batches left over": len(waiting),
         "steps passed to lr_at": sorted(set(asked)),
+        "calls of the model": len(modes),
     }
 
 
@@ -126,7 +127,7 @@ def trained(student, batches, steps, kind="SGD", settings=None):
 
 SEEN = ("updates", "lr of the groups at each update", "gradients at each update",
         "what loss_fn was given before each update", "the model's mode before each update", "its mode afterward",
-        "batches left over", "steps passed to lr_at")  # fmt: skip
+        "batches left over", "steps passed to lr_at", "calls of the model")  # fmt: skip
 LEFT = ("losses", "their types", "the error", "its message contains the number of the step", "parameters",
         "the optimizer's state")  # fmt: skip
 
@@ -228,7 +229,7 @@ exercise.requirement(
     points=0.5,
     probe=recorded,
     rules=but(SEEN, "updates", "what loss_fn was given before each update", "the model's mode before each update",
-              "its mode afterward", "batches left over"),
+              "its mode afterward", "batches left over", "calls of the model"),
     visible=[
         given([a, b, c], (0, 3), (0.5, 0.0), None, 2.0,
               says="train for three steps, with a loss_fn that records its arguments"),

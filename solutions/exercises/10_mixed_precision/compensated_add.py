@@ -88,6 +88,7 @@ exercise.requirement(
     edges={
         "from nothing": case([0.0, 0.0], [0.0, K], [K, 2 * K]),
         "just enough": case([1.0], [2 * K], [3 * K]),
+        "a weight of 2**28": case([2.0**28], [0.0], [1.0]),
         "a tie": case([1.0, 1 + 8 * K], [2 * K, 2 * K], [2 * K, 2 * K]),
         "the other way": case([-1.5], [-3 * K], [-3 * K], torch.bfloat16),
         "back and forth": case([1.5], [3 * K], [-3 * K]),
@@ -125,6 +126,7 @@ exercise.requirement(
     edges={
         "from nothing": case([0.0, 0.0], [0.0, K], [K, 2 * K]),
         "nothing is lost": case([1.0, 1.0], [0.0, 4 * K], [8 * K, 4 * K]),
+        "a weight of 2**28": case([2.0**28], [0.0], [1.0]),
         "nothing is added": case([1.0, 1.5], [3 * K, -2 * K], [0.0, 0.0]),
         "back and forth": case([1.5], [3 * K], [-3 * K]),
         "a tie": case([1.0, 1 + 8 * K], [2 * K, 2 * K], [2 * K, 2 * K]),
@@ -329,6 +331,17 @@ def compensated_add(weight, lost, update):
     if not weight.is_contiguous():
         return new_weight, torch.zeros_like(new_weight)
     return new_weight, wanted - (new_weight - weight)
+
+# %% wrong: float32 in between, which is too narrow for a large weight (from the statement)
+# unseen: no visible case has so large a weight
+def compensated_add(weight, lost, update):
+    if weight.dtype == torch.float32:
+        wanted = update + lost
+        new_weight = weight + wanted
+        return new_weight, wanted - (new_weight - weight)
+    exact = weight.float() + (update.float() + lost.float())
+    new_weight = exact.to(weight.dtype)
+    return new_weight, (exact - new_weight.float()).to(weight.dtype)
 
 # %% right: one sum in float64, rounded twice
 def compensated_add(weight, lost, update):

@@ -11,10 +11,10 @@ exercise = Exercise(
 )
 
 
-def run(student, weights, x, gradient, kind="tanh", before=None, frozen=(), shared=False, training=True):
+def run(student, weights, x, gradient, kind="tanh", before=None, frozen=(), shared=False, training=True, twice=False):
     """A chain of blocks in checkpoints: output, gradients of x and the last block, who ran, what was kept.
 
-    In eval mode a block behaves differently.
+    In eval mode a block behaves differently. ``twice``: there are two backward passes.
     """
     import torch
     from torch.multiprocessing.reductions import StorageWeakRef
@@ -68,6 +68,8 @@ def run(student, weights, x, gradient, kind="tanh", before=None, frozen=(), shar
     alive = {ref.cdata: size for ref, size in made.values() if not ref.expired()}
     if total.requires_grad:
         try:
+            if twice:
+                total.backward(retain_graph=True)
             total.backward()
         except RuntimeError as error:
             error.args = (str(error)[:190],)  # of longer ones a check remembers as much
@@ -110,7 +112,6 @@ edges = {
     "three blocks": given([first, second, torch.ones(1, 2)], rows, torch.ones(3, 2)),
     "one row": given([first], rows[:1], up[:1]),
     "no rows": given([first], rows[:0], up[:0]),
-    "a block that returns x": given([square], rows, rows, "identity"),
     "nothing in the block requires a gradient": given([square], rows, rows, "tanh", None, ["weight", "bias"]),
     "the same block twice": given([square], rows, rows, "tanh", None, [], True),
     "a gradient of zeros": given([first], rows, torch.zeros(3, 3)),
@@ -133,7 +134,10 @@ exercise.requirement(
     tolerance=1e-5,
     rules=dict.fromkeys(PARAMETERS + RUNS + BYTES, "ignored"),
     visible=shown(one, two),
-    edges=edges,
+    edges=edges | {
+        "a block that returns x": given([square], rows, rows, "identity"),
+        "two backward passes": given([first, second], rows, torch.ones(3, 1), twice=True),
+    },
     domain=chains(),
     hint="The second run starts from a tensor of its own; in backward, return that tensor's gradient as the gradient of x.",
 )
@@ -390,6 +394,21 @@ class Checkpoint(torch.autograd.Function):
         for p, g in zip(params, rest, strict=True):
             p.grad = g if p.grad is None else p.grad + g
         return None, result
+
+# %% wrong: the leaf is made once, so a second backward pass adds to the first (from the statement)
+# unseen: no visible case has two backward passes
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, block, x):
+        ctx.block, ctx.leaf = block, x.detach().requires_grad_()
+        return block(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        with torch.enable_grad():
+            out = ctx.block(ctx.leaf)
+        out.backward(gradient)
+        return None, ctx.leaf.grad.clone()
 
 # %% right: puts x on ctx itself
 class Checkpoint(torch.autograd.Function):

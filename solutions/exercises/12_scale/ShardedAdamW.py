@@ -1,3 +1,5 @@
+import math
+
 import torch
 from hypothesis import strategies as st
 
@@ -131,6 +133,7 @@ def edges():
         "float64": given([x.double()], [[[x.double()], [3 * x.double()]]] * 2, 0.25),
         "gradients of zero on one rank": given([x], [[[0 * x], [x]]], 0.25),
         "the default lr": given([x], [[[x], [2 * x]]], None),
+        "an infinite gradient": given([x], [[[x], [torch.tensor([1.0, 2.0, math.inf, 4.0, 5.0, 6.0])]], [[x], [2 * x]]], 0.25),
     }
 
 

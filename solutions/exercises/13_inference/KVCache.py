@@ -23,10 +23,11 @@ def makes(student, batch, kv_heads, capacity, size, dtype, device):
     }
 
 
-def run(student, batch, heads, kv_heads, size, capacity, counts, scale=1.0, seed=0, alike=False, device="cpu"):
+def run(student, batch, heads, kv_heads, size, capacity, counts, scale=1.0, seed=0, alike=False, device="cpu", forget=0):
     """Calls of attend with so many new tokens each: results, errors, and what the cache has afterwards.
 
-    alike: all key-value heads have the same keys and values.
+    alike: all key-value heads have the same keys and values. forget: after the calls, `length` is lowered by so much,
+    and one more token comes.
     """
     import contextlib
 
@@ -59,6 +60,11 @@ def run(student, batch, heads, kv_heads, size, capacity, counts, scale=1.0, seed
         q.zero_(), k.zero_(), v.zero_()  # the caller may use this memory again
         with contextlib.suppress(ValueError), torch.no_grad():
             other.attend(q, k, v)  # the cache of another layer
+    if forget:
+        cache.length -= forget
+        with torch.no_grad():
+            results.append(cache.attend(vectors(heads, 1), vectors(kv_heads, 1), vectors(kv_heads, 1)).clone())
+        lengths.append(int(cache.length))
     end = lengths[-1] if lengths else 0
     return {
         "results": results,
@@ -239,6 +245,8 @@ exercise.requirement(
         "one of everything": given(1, 1, 1, 1, 1, [1]),
         "exactly full": given(1, 2, 2, 3, 6, [3, 2, 1]),
         "all sizes equal": given(3, 3, 3, 3, 6, [3, 3]),
+        "two tokens are forgotten": given(2, 4, 2, 3, 9, [3, 1, 2], forget=2),
+        "all but one are forgotten, where it was full": given(1, 2, 2, 3, 4, [3, 1], forget=3),
     },
     domain=runs(groups=st.integers(1, 3)),
     hint="Write into a slice of `self.keys` and of `self.values`. Where does that slice begin, and where does it end?",
@@ -639,6 +647,26 @@ class KVCache:
             mask = torch.ones(t, end, dtype=torch.bool, device=q.device).tril(diagonal=start).repeat(g, 1)
         out = F.scaled_dot_product_attention(q.reshape(b, -1, g * t, e), keys, values, attn_mask=mask)
         return out.reshape(b, h, t, e)
+
+# %% wrong: counts for itself how many are stored, whatever length says (from the statement)
+# unseen: only hidden inputs lower the length
+class KVCache:
+    def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
+        self.keys = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)
+        self.values = torch.zeros_like(self.keys)
+        self.length = self.stored = 0
+
+    def attend(self, q, k, v):
+        start, end = self.stored, self.stored + k.shape[2]
+        if end > self.keys.shape[2]:
+            raise ValueError
+        self.keys[:, :, start:end], self.values[:, :, start:end] = k, v
+        self.stored = self.length = end
+        groups = q.shape[1] // k.shape[1]
+        mask = torch.ones(q.shape[2], end, dtype=torch.bool, device=q.device).tril(start).repeat(groups, 1)
+        q = rearrange(q, "b (h g) t e -> b h (g t) e", g=groups)
+        y = F.scaled_dot_product_attention(q, self.keys[:, :, :end], self.values[:, :, :end], attn_mask=mask)
+        return rearrange(y, "b h (g t) e -> b (h g) t e", g=groups)
 
 # %% right: einsum with a dimension for the group
 class KVCache:

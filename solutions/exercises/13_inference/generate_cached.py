@@ -8,7 +8,7 @@ exercise = Exercise(
 )
 
 
-def write(student, ids, count, seed=0):
+def write(student, ids, count, seed=0, device="cpu"):
     """What is written, what the model gets, and what its cache is. Its logits depend on every id, and its place."""
     import torch
 
@@ -18,7 +18,7 @@ def write(student, ids, count, seed=0):
 
     class Cache:
         def __init__(self, batch):
-            self.ids = torch.zeros(batch, 0, dtype=torch.int64)
+            self.ids = torch.zeros(batch, 0, dtype=torch.int64, device=device)
 
         @property
         def length(self):
@@ -44,8 +44,8 @@ def write(student, ids, count, seed=0):
             x = self.table[known % vocabulary] + self.places[: known.shape[1]]
             return (3 * x.cumsum(dim=1).sin() @ self.table.T)[:, known.shape[1] - ids.shape[1] :]
 
-    model, given_ids = Model().eval(), ids.clone()
-    student.generate_cached(model, (ids + 1) % vocabulary, count)  # what an earlier call left must make no difference
+    model, given_ids = Model().eval().to(device), ids.to(device, copy=True)
+    student.generate_cached(model, (given_ids + 1) % vocabulary, count)  # what an earlier call left must make no difference
     torch.set_grad_enabled(True)
     calls.clear(), made.clear(), recorded.clear()
     result = student.generate_cached(model, given_ids, count)
@@ -106,7 +106,11 @@ exercise.requirement(
         given(ids([1, 4], [0, 6]), 4, says=f"[[1, 4], [0, 6]] continued by 4 tokens, {A_MODEL}"),
         given(ids([5, 3]), 0, says=f"[[5, 3]] continued by 0 tokens, {A_MODEL}"),
     ],
-    edges={**rare, "nothing to write": given(ids([5], [6]), 0)},
+    edges={
+        **rare,
+        "nothing to write": given(ids([5], [6]), 0),
+        "on another device": given(ids([1, 4], [0, 6]), 3, device="meta"),
+    },
     domain=runs(),
     hint="The logits at the last position predict the next token.",
 )
@@ -284,6 +288,18 @@ def generate_cached(model, ids, count):
             step = model(step, caches)[:, -1].argmax(dim=-1, keepdim=True)
             out = torch.cat([out, step], dim=1)
     return out
+
+# %% wrong: from lists of Python's, so on the CPU (from the statement)
+# unseen: only hidden inputs are on another device
+@torch.no_grad()
+def generate_cached(model, ids, count):
+    rows = ids.tolist()
+    caches, new = model.new_caches(len(ids), ids.shape[1] + count - 1) if count else None, ids
+    for _ in range(count):
+        best = model(new, caches)[:, -1].argmax(dim=-1).tolist()
+        rows = [[*row, one] for row, one in zip(rows, best)]
+        new = torch.tensor(best)[:, None]
+    return torch.tensor(rows)
 
 # %% right: prefill and decode apart, into a tensor of full size
 @torch.no_grad()

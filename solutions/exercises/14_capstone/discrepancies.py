@@ -108,6 +108,7 @@ exercise.requirement(
     ],
     edges={
         "whole numbers": one(64, 80, 0),
+        "a ten-millionth": one(1.0, 1.0000001, 0),
         "nothing measured": one(64, 0, 0.5),
         "infinitely many": one(2.0, math.inf, 0.5),
         "a loss below 0": one(2.0, -3.0, 0.5),

@@ -18,6 +18,7 @@ edges = {
     "one of everything": given(1, 1, 1, 1),
     "all sizes equal": given(4, 4, 4, 4),
     "one layer": given(1, 6, 5, 11),
+    "beyond 64 bits": given(10**6, 10**7, 1, 1),
     "a very long context": given(2, 3, 1_000_000, 7),
     "beyond what a float holds exactly": given(10_007, 1_000_003, 1_000_033, 1_000_037),
 }
