@@ -59,7 +59,7 @@ def _filled(shape: tuple[int, ...], dtype: torch.dtype, numbers: torch.Generator
     if dtype == torch.bool:
         return torch.randint(0, 2, shape, generator=numbers).bool()
     if dtype.is_floating_point or dtype.is_complex:
-        # Draw in float32, then round, because randn doesn't support float8.
-        wide = torch.complex64 if dtype.is_complex else torch.float32
+        # Draw in float32, then round, because randn doesn't support float8. A float64 needs digits that float32 hasn't.
+        wide = torch.complex64 if dtype.is_complex else torch.float64 if dtype == torch.float64 else torch.float32
         return torch.randn(shape, generator=numbers, dtype=wide).to(dtype)
     return torch.randint(0 if dtype == torch.uint8 else -9, 10, shape, generator=numbers).to(dtype)

@@ -19,8 +19,11 @@ def pair(a, b, what):
 
 
 def shared(student, a, b=None):
-    """Whether a shares its storage with b, or with itself."""
-    return student.shares_storage(a, a if b is None else b)
+    """Whether a shares its storage with b, or with itself. Whoever writes to find out leaves a trace."""
+    b = a if b is None else b
+    before = a._version, b._version
+    found = student.shares_storage(a, b)
+    return found if (a._version, b._version) == before else "a or b was written to"
 
 
 def view_of(draw, whole, dtypes=(torch.uint8,)):
@@ -255,6 +258,22 @@ def shares_storage(a, b):
     root_a = a if a._base is None else a._base
     root_b = b if b._base is None else b._base
     return root_a is root_b
+
+# %% wrong: turns a bit over and back (from the statement)
+# unseen: afterward, nothing that the visible cases look at has changed
+def shares_storage(a, b):
+    def whole(x):
+        slots = x.untyped_storage().nbytes() // x.element_size()
+        return x.detach().as_strided((slots,), (1,), 0).view(torch.uint8)
+
+    first, second = whole(a), whole(b)
+    if len(first) == 0 or len(second) == 0:
+        return False
+    before = second[0].item()
+    first[0] ^= 1
+    marked = second[0].item() != before
+    first[0] ^= 1
+    return marked
 
 # %% right: goes back from the first element to the start, where there is one
 def shares_storage(a, b):

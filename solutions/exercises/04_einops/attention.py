@@ -51,6 +51,7 @@ keys = column(1.0, 2.0, 4.0).log()  # with queries of 1, exp(score) is 1, 2, 4
 values = column(0.0, 3.0, 5.5)
 ones = torch.ones(3, 1)
 pair = torch.tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+last = (torch.arange(258) == 257).bfloat16()[:, None]
 query = torch.tensor([[2 * math.log(3), 0.0, 0.0, 0.0]])
 two, three = column(4.0, 8.0), torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
 
@@ -86,6 +87,7 @@ exercise.requirement(
     parts=["value"],
     visible=[given(ones, keys, values, True), given(ones[:1], keys, values, True), given(ones[:2], keys, values, True)],
     edges={
+        "258 queries, and the last key counts": given(torch.ones(258, 1).bfloat16(), 100 * last, last, True),
         "200 queries": given(torch.zeros(200, 1), torch.zeros(200, 1), torch.arange(200.0)[:, None], True),
         "leading dimensions": given(torch.ones(2, 2, 3, 1), keys.expand(2, 2, 3, 1), values.expand(2, 2, 3, 1), True),
         "keys of zeros": given(ones, 0 * keys, values, True),
@@ -110,6 +112,8 @@ exercise.requirement(
         "one large score of many": given(torch.tensor([[300.0]]), column(0.0, 1.0), two, False),
         "very small ones, and the future is 0": given(column(1e5, 1e5), column(-1e5, 0.0), two, True),
         "float64": given(torch.tensor([[500.0]]).double(), column(0.1, 0.102).double(), two.double(), False),
+        "nearly the smallest, and the future is 0": given(column(1.5e19, 1.5e19), column(-1.6e19, 0.0), two, True),
+        "nearly the smallest, and the future is large": given(column(1.5e19, 1.5e19), column(-1.6e19, 1.4e19), two, True),
     },
     domain=problems(size=40.0, causal=True, queries="all") | problems(size=40.0, causal=False),
     hint="A hidden key has a weight of exactly 0. Which score gives that, however low the others are?",
@@ -323,6 +327,24 @@ def attention(
     weights = torch.exp(scores - scores.max())
     weights = weights / weights.sum(dim=-1, keepdim=True)
     return einsum(weights, v, "... t s, ... s f -> ... t f")
+
+# %% wrong: hides a key by half of the smallest number (from the statement)
+# unseen: no visible case has scores below that
+def attention(q, k, v, causal=False):
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    if causal:
+        hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(scores.shape[-1] - scores.shape[-2] + 1)
+        scores = scores.masked_fill(hidden.to(scores.device), torch.finfo(scores.dtype).min / 2)
+    return scores.softmax(dim=-1) @ v
+
+# %% wrong: adds the smallest number to what is hidden (from the statement)
+# unseen: no visible case has a hidden score that large
+def attention(q, k, v, causal=False):
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    if causal:
+        hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(scores.shape[-1] - scores.shape[-2] + 1)
+        scores = scores + hidden.to(scores) * torch.finfo(scores.dtype).min
+    return scores.softmax(dim=-1) @ v
 
 # %% right: PyTorch's, with a mask of our own
 def attention(q, k, v, causal):

@@ -92,6 +92,8 @@ exercise.requirement(
         "a hole": given(three, torch.tensor([[True, False, True], [False, True, False]])),
         "as many tokens as there may be": given(torch.ones(1, 2048, 1, dtype=torch.bfloat16), torch.ones(1, 2048) > 0),
         "float16": given(torch.full((1, 2048, 1), 3.0, dtype=torch.float16), torch.ones(1, 2048) > 0),
+        "small numbers in float16": given(torch.full((1, 2048, 1), 0.0021, dtype=torch.float16), torch.ones(1, 2048) > 0),
+        "one token of many": given(torch.full((1, 2048, 1), 0.0021, dtype=torch.float16), torch.arange(2048)[None] == 7),
         "many tokens": given(torch.ones(1, 300, 2, dtype=torch.float64), torch.arange(300)[None] > 10),
     },
     domain=batches(),
@@ -312,6 +314,18 @@ def mean_pool(x, mask):
         return mean_pool(x.detach().float(), mask).half()
     real = x.masked_fill(~mask[:, :, None], 0)
     return real.sum(dim=1) / mask.sum(dim=1, keepdim=True)
+
+# %% wrong: rounds the mean with the padding before it's scaled up (from the statement)
+# unseen: no visible case has so much padding
+def mean_pool(x, mask):
+    real = x.masked_fill(~mask[:, :, None], 0)
+    return real.mean(dim=1) * (mask.shape[1] / mask.sum(dim=1, keepdim=True)).to(x.dtype)
+
+# %% wrong: divides each vector by the count before they are added up (from the statement)
+# unseen: the numbers of the visible cases aren't small
+def mean_pool(x, mask):
+    real = x.masked_fill(~mask[:, :, None], 0)
+    return (real / mask.sum(dim=1)[:, None, None]).sum(dim=1)
 
 # %% right: sentence by sentence
 def mean_pool(x, mask):

@@ -83,6 +83,8 @@ exercise.requirement(
     ],
     edges={
         "one token": given(two[:, :1], zero, zero, eye, eye, 1),
+        "258 tokens, and the last counts": given(
+            torch.where(torch.arange(258) == 257, 100.0, 1.0).bfloat16()[None, :, None], *[one.bfloat16()] * 4, 1),
         "100 tokens": given(torch.arange(100.0)[None, :, None], 0 * one, one, one, one, 1),
         "as many tokens as heads and batches": given(
             torch.arange(9.0).reshape(3, 3, 1), torch.zeros(1, 3), torch.ones(1, 3), torch.ones(1, 3), torch.ones(3, 1), 3

@@ -69,6 +69,7 @@ exercise.requirement(
         "one head": given(numbers(2, 3, 4), 1),
         "as many heads as numbers": given(numbers(2, 3, 4), 4),
         "one of everything": given(numbers(1, 1, 1), 1),
+        "no sentences": given(numbers(0, 2, 4), 2),
         "one token": given(numbers(3, 1, 6), 2),
         "as many tokens as heads": given(numbers(2, 3, 6), 3),
         "heads longer than many": given(numbers(1, 2, 12), 3),
