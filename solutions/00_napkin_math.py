@@ -783,8 +783,8 @@ stricter one counts.
 Write `cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter)`. It returns the smallest
 number of cards, as an `int`, that can finish the training within `days` *and* hold the model, sharded. `peak_flops` (in
 FLOP/s, dense) and `memory_gb` describe one card; the MFU stays the same no matter how many cards there are. All
-arguments are positive, and you can rent any number of cards, not only whole servers of eight. No test is so close to a
-whole number of cards that a rounding error could change the answer.
+arguments are positive, and you can rent any number of cards, not only whole servers of eight. A job that just fits
+needs no extra card. No test is such that a floating-point rounding error could change the answer.
 """
 
 

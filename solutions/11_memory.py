@@ -872,8 +872,8 @@ Write `LoRALinear(base, rank, alpha)`. `base` is an `nn.Linear`, perhaps with a 
 two parameters, `down` of shape `[rank, in]` with random values (normal, with standard deviation $1/\sqrt{\text{in}}$)
 and `up` of shape `[out, rank]` with zeros, both in the base's dtype and on its device. The base's parameters belong to
 the layer too, so that `.to` moves them and `state_dict` contains them. `forward` takes any number of leading
-dimensions, including none, and gradients reach `down`, `up` and $x$. `merged()` returns the weight
-$W + \tfrac{\alpha}{r} U D$ and changes nothing.
+dimensions, including none, and gradients reach `down`, `up` and $x$. It never makes the product $U D$, which is as large
+as $W$. `merged()` does: it returns the weight $W + \tfrac{\alpha}{r} U D$, and changes nothing.
 """
 
 

@@ -537,7 +537,7 @@ given: all parameters are joined into one vector, padded to a multiple of `group
 rank's part of that vector, as an `nn.Parameter`; and `self.adamw` is PyTorch's AdamW for that part alone. In `step`:
 
 1. make one padded vector of all gradients (`self.padded` does that for any list of tensors; every parameter has a
-   gradient, and all of them are contiguous);
+   gradient, and both are contiguous);
 2. get this rank's part of the *average* over the ranks, as `self.part.grad`;
 3. let `self.adamw` take its step;
 4. get all ranks' parts, and copy the numbers back into the parameters, in place.

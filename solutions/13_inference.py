@@ -35,7 +35,6 @@ from course_utils import device as devices
 from course_utils import hardware, plots, timing
 from course_utils.facts import FACTS
 from course_utils.flops import count_flops
-from course_utils.memory import storage_bytes
 from course_utils.predict import reconcile
 from course_utils.progress import show_progress
 from course_utils.units import readable
@@ -459,7 +458,7 @@ for groups, kind in ((8, "multi-head"), (2, "grouped-query"), (1, "multi-query")
             [exact(part.to(device), caches) for part in text.split((64, 1, 7), dim=1)], dim=1
         )
     gap = (pieces - whole).abs().max().item()
-    kept = sum(storage_bytes(t) for cache in caches for t in (cache.keys, cache.values))
+    kept = sum(t.nbytes for cache in caches for t in (cache.keys, cache.values))
     formula = kv_cache_bytes(kind, 2, 8, 8, 3, 72, precise.itemsize, kv_heads=groups)
     print(f"{kind:>13}: {kept:,} B, as predicted; logits differ by at most {gap:.0e}")
     assert kept == formula

@@ -1059,8 +1059,8 @@ class KVCache:
     def attend(
         self,
         q: Float[Tensor, "b h t e"],
-        k: Float[Tensor, "b h t e"],
-        v: Float[Tensor, "b h t e"],
+        k: Float[Tensor, "b kv_heads t e"],
+        v: Float[Tensor, "b kv_heads t e"],
     ) -> Float[Tensor, "b h t e"]:
         """Append k and v to what is stored, and attend causally to all of it."""
         ### BEGIN SOLUTION

@@ -27,9 +27,31 @@ def make(student, weight, bias, down, up, alpha):
 
 
 def output(student, weight, bias, x, down, up, alpha):
-    """The layer's output for x."""
+    """The layer's output for x, and what a layer makes on the way to it."""
     _, layer = make(student, weight, bias, down, up, alpha)
-    return layer(x).detach()
+    return {"layer(x)": layer(x).detach(), "tensors as large as the base's weight that forward makes": large(student)}
+
+
+def large(student):
+    """How many tensors as large as the base's weight the forward pass of a larger layer makes."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_leaves
+
+    base = torch.nn.Linear(64, 48)
+    layer, made = student.LoRALinear(base, 2, 3.0), []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            result = function(*args, **(kwargs or {}))
+            for new in tree_leaves(result):
+                if isinstance(new, torch.Tensor) and new.numel() >= base.weight.numel():
+                    made.append(new) if new.untyped_storage().data_ptr() != base.weight.untyped_storage().data_ptr() else 0
+            return result
+
+    with Watch():
+        layer(torch.ones(3, 64))
+    return len(made)
 
 
 def merge(student, weight, bias, down, up, alpha):
@@ -132,7 +154,7 @@ def halves(x):
 
 
 exercise.requirement(
-    "the output is the base's, plus alpha / rank · up · down · x, for any leading dimensions",
+    "the output is the base's, plus alpha / rank · up · down · x, for any leading dimensions; the product of up and down isn't made",
     points=0.5,
     probe=output,
     visible=[
@@ -431,6 +453,23 @@ class LoRALinear(nn.Module):
     def merged(self) -> Float[Tensor, "d_out d_in"]:
         return self.frozen[0].weight + self.scale * self.up @ self.down
 
+# %% mistake: computes with the merged weight
+# says: Your forward pass makes a matrix as large as the base's weight. Which order of multiplications never does?
+class LoRALinear(nn.Module):
+    def __init__(self, base, rank, alpha):
+        super().__init__()
+        base.requires_grad_(False)
+        self.weight, self.bias, self.scale = base.weight, base.bias, alpha / rank
+        self.down = nn.Parameter(torch.randn_like(base.weight[:1].repeat(rank, 1)) / base.in_features**0.5)
+        self.up = nn.Parameter(torch.zeros_like(base.weight[:, :1].repeat(1, rank)))
+
+    def forward(self, x):
+        return nn.functional.linear(x, self.weight + self.scale * self.up @ self.down, self.bias)
+
+    @torch.no_grad()
+    def merged(self):
+        return self.weight + self.scale * self.up @ self.down
+
 # %% right: with einsum and normal_
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha):
@@ -470,18 +509,20 @@ class LoRALinear(nn.Module):
         with torch.no_grad():
             return torch.addmm(self.base.weight, self.up, self.down, alpha=self.factor)
 
-# %% right: computes with the merged weight
+# %% right: all in one list of layers
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha):
         super().__init__()
-        base.requires_grad_(False)
-        self.weight, self.bias, self.scale = base.weight, base.bias, alpha / rank
-        self.down = nn.Parameter(torch.randn_like(base.weight[:1].repeat(rank, 1)) / base.in_features**0.5)
-        self.up = nn.Parameter(torch.zeros_like(base.weight[:, :1].repeat(1, rank)))
+        self.base, self.times = base.requires_grad_(False), alpha / rank
+        like = {"dtype": base.weight.dtype, "device": base.weight.device}
+        self.down = nn.Parameter(torch.randn(rank, base.in_features, **like).div_(math.sqrt(base.in_features)))
+        self.up = nn.Parameter(torch.zeros(base.out_features, rank, **like))
 
     def forward(self, x):
-        return nn.functional.linear(x, self.weight + self.scale * self.up @ self.down, self.bias)
+        for matrix in (self.down, self.up):
+            thin = matrix @ (x if matrix is self.down else thin)[..., None]
+            thin = thin[..., 0]
+        return self.base(x) + thin * self.times
 
-    @torch.no_grad()
     def merged(self):
-        return self.weight + self.scale * self.up @ self.down
+        return (self.base.weight + self.times * self.up.matmul(self.down)).detach().clone()
