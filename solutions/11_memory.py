@@ -872,8 +872,8 @@ Write `LoRALinear(base, rank, alpha)`. `base` is an `nn.Linear`, perhaps with a 
 two parameters, `down` of shape `[rank, in]` with random values (normal, with standard deviation $1/\sqrt{\text{in}}$)
 and `up` of shape `[out, rank]` with zeros, both in the base's dtype and on its device. The base's parameters belong to
 the layer too, so that `.to` moves them and `state_dict` contains them. `forward` takes any number of leading
-dimensions, including none, and gradients reach `down`, `up` and $x$. It never makes the product $U D$, which is as large
-as $W$. `merged()` does: it returns the weight $W + \tfrac{\alpha}{r} U D$, and changes nothing.
+dimensions, including none, and never makes the product $U D$; gradients reach `down`, `up` and $x$. `merged()` returns
+the weight $W + \tfrac{\alpha}{r} U D$ and changes nothing.
 """
 
 
@@ -916,7 +916,7 @@ r"""
 <details><summary>Hint 1</summary>A linear layer keeps its weight as <code>[out, in]</code> and computes <code>x @ weight.T</code>. Use <code>down</code> and <code>up</code> in the same way, one after the other.</details>
 <details><summary>Hint 2</summary><code>base.weight.new_zeros(…)</code> makes zeros of the same dtype on the same device; <code>torch.randn(…, dtype=…, device=…)</code> makes the random ones.</details>
 
-**Why it matters.** With LoRA, you can fine-tune a model on a card that's too small to train all of its weights.
+**Why it matters.** LoRA fine-tunes models on cards that are too small to train all weights.
 
 **Predict.** All matrices of the stack become LoRA layers of rank 4. By what factor do the bytes of the *activations*
 change? (A factor below 1 means fewer.)

@@ -114,7 +114,6 @@ exercise.requirement(
         "a number": case("model = nn.Sequential(*(nn.Linear(n, 1) for n in range(1, 12)))", {"second": ["1"], "last": ["10"]}),
         "a word in the middle": case("model = nn.Sequential(nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 3)), nn.Linear(3, 1))",
                                      {"a": ["1"], "b": ["0"]}),
-        "the whole name isn't a word": case(BLOCK, {"a": ["q.weight"], "b": ["norm.bias"]}),
     },
     domain=names(),
     hint="Split the name at its dots. Does a part list one of these words, letter for letter? If so, no later "
