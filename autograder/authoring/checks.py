@@ -114,7 +114,8 @@ def rubric(lecture_name: str, cells: Exercise, code: str) -> Rubric:
 
 
 def digest(path: Path, cells: Exercise) -> str:
-    """A hash of what a check is made from: the exercise's file without its test programs, and its lecture's cells.
+    """A hash of what a check is made from: the exercise's file without its test programs, its lecture's cells, and the
+    functions that probes share, if it uses them.
 
     Test programs are left out so that adding a wrong answer doesn't regrade any class.
     """

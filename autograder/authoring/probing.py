@@ -10,6 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 
+def alike(a: Any, b: Any) -> bool:
+    """Whether two tensors agree to the last bit; torch.equal calls -0.0 and 0.0 equal."""
+    import torch
+
+    return torch.equal(a, b) and torch.equal(a.signbit(), b.signbit())
+
+
 def with_gradient(
     call: Callable[..., Any], names: Sequence[str], arguments: Sequence[Any], step: float = 1e-5
 ) -> list[str]:
@@ -22,11 +29,14 @@ def with_gradient(
     """
     import torch
 
+    def weighted(y: Any) -> Any:  # unequal weights, so that an element counts for itself
+        return (y * (torch.arange(y.numel()) % 7 + 1).reshape(y.shape)).sum()
+
     def back_to(leaves: list[Any]) -> Any:
         y = call(*(x * 1 for x in leaves))  # no leaves: to write into these is another mistake
         if not torch.is_tensor(y) or not y.requires_grad:
             return None
-        torch.autograd.backward((y * (torch.arange(y.numel()) % 7 + 1).reshape(y.shape)).sum())
+        torch.autograd.backward(weighted(y))
         return y.detach()
 
     own = [x.clone().requires_grad_() for x in arguments]
@@ -34,14 +44,13 @@ def with_gradient(
     exact = [x.double().clone().requires_grad_() for x in arguments]
     if (y := back_to(exact)) is None:
         return []
-    weights = (torch.arange(y.numel()) % 7 + 1).reshape(y.shape)
     found = []
     for place, name in enumerate(names):
         x = exact[place]
         moved = step * (torch.arange(x.numel()) % 5 - 2.5).reshape(x.shape)
         both = ([z.detach() + sign * moved if z is x else z.detach() for z in exact] for sign in (1, -1))
         up, down = (call(*each) for each in both)
-        changed, nearly = ((up - down) * weights).sum() / 2, step * step * (1 + y.abs().sum())
+        changed, nearly = weighted(up - down) / 2, step * step * (1 + y.abs().sum())
         right = x.grad is not None and (changed - (x.grad * moved).sum()).abs() < 1e-3 * changed.abs() + nearly
         if right and own[place].grad is not None and not own[place].grad.isnan().any():
             found.append(name)

@@ -8,7 +8,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from autograder.authoring.probing import with_gradient
+from autograder.authoring.probing import alike, with_gradient
+
+
+def test_minus_zero_is_not_alike_to_zero() -> None:
+    x = torch.tensor([0.0, 1.0])
+    assert alike(x, x.clone())
+    assert not alike(x, torch.tensor([-0.0, 1.0]))
+    assert not alike(x, torch.tensor([0.0, 2.0]))
 
 
 def product(x: Tensor, y: Tensor) -> Tensor:

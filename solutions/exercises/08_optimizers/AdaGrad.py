@@ -2,6 +2,7 @@ import torch
 from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
+from autograder.authoring.probing import alike
 from autograder.authoring.strategies import any_of, shapes, tensors
 
 exercise = Exercise("Go through the two formulas in order. What has to be in self.state[p] before a parameter's first step?")
@@ -61,13 +62,6 @@ def on_its_device(student):
             kept = [each for each in optimizer.state.get(p, {}).values() if torch.is_tensor(each)]
             return all(each.device == p.device for each in kept)
     return False
-
-
-def alike(a, b):
-    """Whether two tensors agree to the last bit; torch.equal calls -0.0 and 0.0 equal."""
-    import torch
-
-    return torch.equal(a, b) and torch.equal(a.signbit(), b.signbit())
 
 
 def look(student, value, gradients):

@@ -29,7 +29,7 @@ def train(student, weights, slopes, lr, kind="sign", stale=False):
         gradients.append([None if g is None else g.detach().clone() for g in grads])
 
     def make_optimizer(tensors):
-        given_to.append([tensors[place] for place in range(len(tensors))])
+        given_to.append([tensors[place] for place in range(len(tensors))])  # a list: an iterator would be used up
         starts.append([t.detach().clone() for t in given_to[-1]])
         optimizer = kinds[kind](given_to[-1])
         optimizer.register_step_pre_hook(before_step)

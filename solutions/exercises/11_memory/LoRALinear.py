@@ -39,19 +39,20 @@ def large(student):
     from torch.utils._pytree import tree_leaves
 
     base = torch.nn.Linear(64, 48)
-    layer, made = student.LoRALinear(base, 2, 3.0), []
+    layer, there = student.LoRALinear(base, 2, 3.0), base.weight.untyped_storage().data_ptr()
+    made = 0
 
     class Watch(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            nonlocal made
             result = function(*args, **(kwargs or {}))
-            for new in tree_leaves(result):
-                if isinstance(new, torch.Tensor) and new.numel() >= base.weight.numel():
-                    made.append(new) if new.untyped_storage().data_ptr() != base.weight.untyped_storage().data_ptr() else 0
+            new = [t for t in tree_leaves(result) if isinstance(t, torch.Tensor) and t.numel() >= base.weight.numel()]
+            made += sum(t.untyped_storage().data_ptr() != there for t in new)
             return result
 
     with Watch():
         layer(torch.ones(3, 64))
-    return len(made)
+    return made
 
 
 def merge(student, weight, bias, down, up, alpha):
@@ -509,7 +510,7 @@ class LoRALinear(nn.Module):
         with torch.no_grad():
             return torch.addmm(self.base.weight, self.up, self.down, alpha=self.factor)
 
-# %% right: all in one list of layers
+# %% right: one matrix after the other
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha):
         super().__init__()
@@ -519,10 +520,10 @@ class LoRALinear(nn.Module):
         self.up = nn.Parameter(torch.zeros(base.out_features, rank, **like))
 
     def forward(self, x):
+        y = x[..., None]
         for matrix in (self.down, self.up):
-            thin = matrix @ (x if matrix is self.down else thin)[..., None]
-            thin = thin[..., 0]
-        return self.base(x) + thin * self.times
+            y = matrix @ y
+        return self.base(x) + y[..., 0] * self.times
 
     def merged(self):
         return (self.base.weight + self.times * self.up.matmul(self.down)).detach().clone()
