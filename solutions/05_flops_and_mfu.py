@@ -277,7 +277,7 @@ none, and they may differ from layer to layer. Ignore biases and everything that
 as you found it: keep its own hooks, leave none of yours, and don't change its parameters or any module's mode. (Some
 modules compute something else in *training mode* than in *evaluation mode*. A run may update other tensors of a module,
 such as a running mean; you don't have to restore those.) You may assume that `model(batch)` raises no error and that
-every layer is called as `layer(x)`.
+every layer is called as `layer(x)`. (The last layer of `nn.MultiheadAttention` isn't.)
 """
 
 

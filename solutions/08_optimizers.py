@@ -875,9 +875,10 @@ the counter is itself a tensor of 4 bytes. (Yours is a Python `int`, which takes
 ### Exercise 8.4 · Bytes of state &nbsp; ★☆☆ &nbsp; essential &nbsp; 8 minutes
 
 Write `state_bytes(optimizer)`. It returns the bytes of all tensors that the optimizer keeps in its state, including the
-counters. For each parameter the state contains a dict whose values are tensors of any dtype, or plain numbers, strings
-and `None`, which don't count. No two of the tensors share memory, and none is part of a larger one. (A few optimizers,
-such as LBFGS, also keep lists of tensors. Ignore those.) Parameters and gradients don't belong to the optimizer.
+counters. The state contains dicts for parameters of the optimizer's groups, and nothing else; the values of each dict
+are tensors of any dtype, or plain numbers, strings and `None`, which don't count. No two of the tensors share memory,
+and none is part of a larger one. (A few optimizers, such as LBFGS, also keep lists of tensors. Ignore those.)
+Parameters and gradients don't belong to the optimizer.
 """
 
 

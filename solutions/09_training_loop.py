@@ -372,14 +372,14 @@ source, so every batch after the first changes. That's why batches should have t
 
 ### Exercise 9.2 · A batch &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
-Write `get_batch(tokens, batch, context, generator)`. It returns inputs and targets, two int64 tensors of shape
-`[batch, context]`. `tokens` is a one-dimensional array of any size, any integer dtype and either byte order, and it's
-often memory-mapped. Each row of the inputs is a window of `tokens`, and its targets are the same window shifted by one
-token. Every window is equally likely, including the last one, and the rows are drawn independently. (So don't scale a
-random float32: `torch.rand` gives only $2^{24}$ different values, and a text may have billions of windows.) All
-randomness comes from `generator`, a `torch.Generator`: the same state gives the same batch, and each call advances the
-state, so the next call draws new windows. `batch` and `context` are at least 1. If there isn't a single window, raise a
-`ValueError`. Read only what you need: a call must not allocate memory for the whole text.
+Write `get_batch(tokens, batch, context, generator)`. It returns inputs and targets, two int64 tensors of shape `[batch,
+context]`. `tokens` is a one-dimensional array of fewer than $2^{31}$ tokens, of any integer dtype and either byte
+order, and it's often memory-mapped. Each row of the inputs is a window of `tokens`, and its targets are the same window
+shifted by one token. Every window is equally likely, including the last one, and the rows are drawn independently. (So
+don't scale a random float32: `torch.rand` gives only $2^{24}$ different values, and a text may have many more windows.)
+All randomness comes from `generator`, a `torch.Generator`: the same state gives the same batch, and each call advances
+the state, so the next call draws new windows. `batch` and `context` are at least 1. If there isn't a single window,
+raise a `ValueError`. Read only what you need: a call must not allocate memory for the whole text.
 """
 
 
@@ -1564,10 +1564,11 @@ continue: the model, the optimizer, the number of the next step, the state of `g
 of PyTorch's global generator on the CPU (which draws dropout's masks). If writing fails, the error is passed on, and
 whatever was at `path` is unchanged: write the new file under another name in the same folder, then rename it. Once a
 file exists at `path`, there must be one at all times from then on. After a successful save, the only file that your
-function has left in the folder is the one at `path`: nothing remains of an earlier save that failed or was interrupted.
-All other files stay. `load_checkpoint(path, model, optimizer, generator)` restores the model, the optimizer and both
-generators to the saved state, and returns the step. The file must load with a plain `torch.load(path)`, which means
-`weights_only=True`. Saving must not change anything in the run. `path` is a `Path`, and its folder exists.
+function has left in the folder is the one at `path`: nothing remains of an earlier save to `path` that failed or was
+interrupted. All other files stay. (None of them has the name of your unfinished file.) `load_checkpoint(path, model,
+optimizer, generator)` restores the model, the optimizer and both generators to the saved state, and returns the step.
+The file must load with a plain `torch.load(path)`, which means `weights_only=True`. Saving must not change anything in
+the run. `path` is a `Path`, and its folder exists.
 """
 
 

@@ -1017,7 +1017,7 @@ is a list of one or more pairs `(result, operands)`; the names in it stand for t
 `[("a", ["x"]), ("b", ["a", "y"])]` computes `a` from `x`, and then `b` from `a` and `y`. The last result is the one we
 want; the others are temporary and are used once, several times or never. (An operation whose result is never used
 still runs, fused or not.) An operation has one or more operands, all different; operands come from outside or
-from an earlier operation, and no two results have the same name. (Plain numbers, as in `0.5 * x`, aren't listed:
+from an earlier operation, and each result has a name of its own. (Plain numbers, as in `0.5 * x`, aren't listed:
 they're part of the kernel.)
 """
 

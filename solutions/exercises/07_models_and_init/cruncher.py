@@ -20,9 +20,9 @@ def fill(module, values):
         module.weight.copy_(values)
 
 
-def filled(student, weights, move=()):
-    """A Cruncher with these weights, the last for final, which was moved before."""
-    model = student.Cruncher(len(weights[-1]), len(weights) - 1)
+def filled(student, weights, move=(), training=True):
+    """A Cruncher with these weights, the last for final, which was moved before, in training mode or after eval()."""
+    model = student.Cruncher(len(weights[-1]), len(weights) - 1).train(training)
     for where in move:
         model = model.to(where)
     layers = list(model.layers.values() if hasattr(model.layers, "values") else model.layers)
@@ -33,9 +33,9 @@ def filled(student, weights, move=()):
     return model, layers
 
 
-def linear(student, weight, x):
+def linear(student, weight, x, training=True):
     """The parameters of a Linear, and what it computes with this weight."""
-    layer = student.Linear(*weight.shape)
+    layer = student.Linear(*weight.shape).train(training)
     found = {name: list(p.shape) for name, p in layer.named_parameters()}
     saved = {name: list(each.shape) for name, each in layer.state_dict().items()}
     fill(layer, weight)
@@ -86,11 +86,11 @@ def registered(student, dim, num_layers):
     }
 
 
-def output(student, weights, x):
+def output(student, weights, x, training=True):
     """What Cruncher makes of x with these weights, and once more when they have changed."""
     import torch
 
-    model, layers = filled(student, weights)
+    model, layers = filled(student, weights, training=training)
     with torch.no_grad():
         first = model(x)
         for module in (*layers, model.final):
@@ -98,11 +98,11 @@ def output(student, weights, x):
         return {"model(x)": first, "model(x), with every weight doubled": model(x)}
 
 
-def gradients(student, weights, x):
+def gradients(student, weights, x, training=True):
     """The gradients of x and of each weight, of the rows' outputs times 1, 2, 3, …"""
     import torch
 
-    model, layers = filled(student, weights)
+    model, layers = filled(student, weights, training=training)
     leaf = x.clone().requires_grad_()
     y = model(leaf).reshape(len(x))
     (y * torch.arange(1, len(x) + 1)).sum().backward()
@@ -120,11 +120,12 @@ def moved(student, weights, x, *where):
     held = [module.weight for module in (*layers, model.final)]
     for each in where:
         x = x.to(each)
-    y = model(x).detach()
+    y, later = model(x).detach(), model.eval()(x).detach()
     return {
         "dtypes of the weights": sorted({str(w.dtype) for w in held}),
         "devices of the weights": sorted({w.device.type for w in held}),
         "model(x)": y if isinstance(y, torch.Tensor) else "no tensor",
+        "model.eval()(x)": later if isinstance(later, torch.Tensor) else "no tensor",
     }
 
 
@@ -139,7 +140,7 @@ def linears(draw):
     d_in, d_out = draw(st.integers(1, 5)), draw(st.integers(1, 5))
     leading = draw(shapes((0, 3), (0, 3)))
     x = matrix(draw, torch.Size(leading).numel(), d_in).reshape(*leading, d_in)
-    return given(matrix(draw, d_in, d_out), turned(draw, x))
+    return given(matrix(draw, d_in, d_out), turned(draw, x), draw(st.booleans()))
 
 
 @st.composite
@@ -147,7 +148,7 @@ def models(draw, batch=(0, 4), where=None):
     dim, count = draw(st.integers(1, 4)), draw(st.integers(0, 3))
     weights = [matrix(draw, dim, dim) for _ in range(count)] + [matrix(draw, dim, 1)]
     x = turned(draw, matrix(draw, draw(st.integers(*batch)), dim))
-    return given(weights, x / 7, *draw(where)) if where else given(weights, x)
+    return given(weights, x / 7, *draw(where)) if where else given(weights, x, draw(st.booleans()))
 
 
 rows = torch.tensor([[1.0, -2.0, 0.5], [0.0, 1.0, 3.0], [-1.0, 0.25, 2.0], [2.0, 2.0, -1.0]])
@@ -166,7 +167,7 @@ exercise.requirement(
     visible=[
         given(narrow, rows, says=f"Linear(3, 2) with weight {narrow.int().tolist()}, and x of shape [4, 3]"),
         given(narrow, rows.reshape(2, 2, 3), says=f"Linear(3, 2) with weight {narrow.int().tolist()}, and x of shape [2, 2, 3]"),
-        given(narrow, rows[0], says=f"Linear(3, 2) with weight {narrow.int().tolist()}, and x of shape [3]"),
+        given(narrow, rows[0], False, says=f"Linear(3, 2).eval() with weight {narrow.int().tolist()}, and x of shape [3]"),
     ],
     edges={
         "no leading dimension": given(narrow, rows[0]),
@@ -240,7 +241,7 @@ exercise.requirement(
     probe=output,
     visible=[
         given(chain, rows, says=f"Cruncher(3, 2) on 4 rows, {shown}"),
-        given(chain, rows[:1], says=f"Cruncher(3, 2) on one row, {shown}"),
+        given(chain, rows[:1], False, says=f"Cruncher(3, 2).eval() on one row, {shown}"),
     ],
     edges={
         "no rows": given(chain, rows[:0]),
@@ -257,7 +258,10 @@ exercise.requirement(
     "gradients reach every weight and x",
     points=0.5,
     probe=gradients,
-    visible=[given(chain, rows, says=f"the gradients of Cruncher(3, 2) on 4 rows, with the outputs multiplied by 1, 2, 3, 4; {shown}")],
+    visible=[
+        given(chain, rows, says=f"the gradients of Cruncher(3, 2) on 4 rows, with the outputs multiplied by 1, 2, 3, 4; {shown}"),
+        given(chain, rows[:2], False, says=f"the gradients of Cruncher(3, 2).eval() on 2 rows, multiplied by 1 and 2; {shown}"),
+    ],
     edges={
         "no layers": given([last], rows),
         "one layer": given([one, last], rows),
@@ -494,6 +498,28 @@ class Cruncher(nn.Module):
         self.final = Linear(dim, 1)
 
     def forward(self, x: Float[Tensor, "B dim"]) -> Float[Tensor, "B"]:
+        for layer in self.layers:
+            x = layer(x)
+        return self.final(x).squeeze(-1)
+
+# %% mistake: nothing is recorded in eval mode
+# says: Record gradients after .eval(), too: it only switches layers such as dropout.
+class Linear(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_in, d_out) / math.sqrt(d_in))
+
+    def forward(self, x):
+        return x @ (self.weight if self.training else self.weight.detach())
+
+
+class Cruncher(nn.Module):
+    def __init__(self, dim, num_layers):
+        super().__init__()
+        self.layers = nn.ModuleList([Linear(dim, dim) for _ in range(num_layers)])
+        self.final = Linear(dim, 1)
+
+    def forward(self, x):
         for layer in self.layers:
             x = layer(x)
         return self.final(x).squeeze(-1)

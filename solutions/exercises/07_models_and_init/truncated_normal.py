@@ -38,18 +38,33 @@ def look(student, shape, std, seed):
 
 
 def numbers(student, shape, std):
-    """Many numbers. The seed varies."""
+    """Many numbers, and the seed, which varies."""
     import torch
 
     seed = int(torch.randint(2**31, ()))
-    return student.truncated_normal(shape, std, torch.Generator().manual_seed(seed))
+    return student.truncated_normal(shape, std, torch.Generator().manual_seed(seed)), seed
 
 
-def statistics(numbers, shape, std):
+def drawn_again(x, seed):
+    """The numbers that are new because torch.randn's lay outside; all of them, if the others aren't torch.randn's.
+
+    They are 0.27% of all: among all numbers, it takes tens of millions to see from which distribution they come.
+    """
+    import torch
+
+    first = torch.randn(x.shape, generator=torch.Generator().manual_seed(seed))
+    outside = first.abs() > 3
+    kept = (x - first)[~outside].abs() < 1e-3
+    return x[outside] if outside.any() and kept.double().mean() > 0.99 else x
+
+
+def statistics(found, shape, std):
     """In units of std: how large they are, and which share lies where."""
     import torch
 
+    numbers, seed = found
     x = numbers.detach().double() / std
+    again = drawn_again(x, seed)
     size, centered = x.abs(), x.flatten() - x.mean()
     correlations = torch.fft.irfft(torch.fft.rfft(centered).abs() ** 2, n=max(x.numel(), 1)).abs()
     return {
@@ -59,16 +74,19 @@ def statistics(numbers, shape, std):
         "share within 1 std": (size <= 1).double().mean().item(),
         "share from 1.5 to 2 std": ((size > 1.5) & (size <= 2)).double().mean().item(),
         "share beyond 2 std": (size > 2).double().mean().item(),
+        "share within 1 std of those drawn again": (again.abs() <= 1).double().mean().item(),
+        "mean of those drawn again": again.mean().item(),
         "mean product of neighbors": (x.flatten()[1:] * x.flatten()[:-1]).mean().item(),
         "largest correlation with the numbers so many places further on":
             (correlations[1:].max() / correlations[0]).item() if x.numel() > 1 and correlations[0] > 0 else 1.0,
     }  # fmt: skip
 
 
-def tails(numbers, shape, std):
+def tails(found, shape, std):
     """What has become of those that lay outside."""
     import numpy as np
 
+    numbers, _ = found
     x = numbers.detach().double() / std
     _, counts = np.unique(x.numpy(), return_counts=True)  # several times as fast as torch.unique
     _, sizes = np.unique(x.abs().numpy(), return_counts=True)
@@ -116,7 +134,7 @@ def generators(student, shape, std, one, other):
 
 stds = any_of(1.0, 0.02, 5.0, 1 / 128, 40.0, 3.0, 1e-4)
 SHARES = ("standard deviation, divided by std", "mean", "share within 1 std", "share from 1.5 to 2 std", "share beyond 2 std",
-          "mean product of neighbors", "largest correlation with the numbers so many places further on")
+          "share within 1 std of those drawn again", "mean of those drawn again", "mean product of neighbors", "largest correlation with the numbers so many places further on")
 
 
 def of_about(least, most):
@@ -329,7 +347,6 @@ def truncated_normal(shape, std, generator):
     return uniform.erfinv_() * std
 
 # %% wrong: halves what lies outside
-# unseen: only a very large number of draws reveals the difference
 def truncated_normal(shape, std, generator):
     x = torch.randn(shape, generator=generator)
     while (outside := x.abs() > 3).any():
@@ -388,7 +405,6 @@ def truncated_normal(
     return (z * std).view(tuple(shape))
 
 # %% wrong: the numbers outside are replaced by uniform ones in ±3 (from the statement)
-# unseen: only a very large number of draws reveals the difference
 def truncated_normal(
     shape: Sequence[int], std: float, generator: torch.Generator
 ) -> Float32[Tensor, "*shape"]:
@@ -410,6 +426,17 @@ def truncated_normal(shape, std, generator):
     outside = numbers.abs() > 3
     numbers[outside] = torch.randn(int(outside.sum()), generator=generator)
     return std * numbers.clamp(-3, 3)
+
+# %% wrong: the numbers outside are replaced by uniform ones in ±1 (from the statement)
+def truncated_normal(shape, std, generator):
+    z = torch.randn(tuple(shape), generator=generator)
+    outside = z.abs() > 3
+    z[outside] = torch.rand(int(outside.sum()), generator=generator) * 2 - 1
+    return z * std
+
+# %% wrong: a number outside becomes how far it is outside
+def truncated_normal(shape, std, generator):
+    return torch.fmod(torch.randn(tuple(shape), generator=generator), 3) * std
 
 # %% right: the inverse of the distribution function
 def truncated_normal(shape, std, generator):

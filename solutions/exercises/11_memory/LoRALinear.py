@@ -7,8 +7,8 @@ from autograder.authoring.strategies import any_of, shapes, tensors
 exercise = Exercise("Add two things: the base's output, and alpha / rank times x passed through down, then up.")
 
 
-def make(student, weight, bias, down, up, alpha):
-    """A base with these values, and its layer with these in down and up."""
+def make(student, weight, bias, down, up, alpha, training=True):
+    """A base with these values, and its layer with these in down and up, in training or in eval mode."""
     import torch
 
     base = torch.nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, dtype=weight.dtype)
@@ -16,7 +16,7 @@ def make(student, weight, bias, down, up, alpha):
         base.weight.copy_(weight)
         if bias is not None:
             base.bias.copy_(bias)
-    layer = student.LoRALinear(base, len(down), alpha)
+    layer = student.LoRALinear(base, len(down), alpha).train(training)
     for name, values in (("down", down), ("up", up)):
         have = list(getattr(layer, name).shape)
         if have != list(values.shape):
@@ -26,20 +26,21 @@ def make(student, weight, bias, down, up, alpha):
     return base, layer
 
 
-def output(student, weight, bias, x, down, up, alpha):
+def output(student, weight, bias, x, down, up, alpha, training=True):
     """The layer's output for x, and what a layer makes on the way to it."""
-    _, layer = make(student, weight, bias, down, up, alpha)
-    return {"layer(x)": layer(x).detach(), "tensors as large as the base's weight that forward makes": large(student)}
+    _, layer = make(student, weight, bias, down, up, alpha, training)
+    found = layer(x).detach()
+    return {"layer(x)": found, "tensors as large as the base's weight that forward makes": large(student, training)}
 
 
-def large(student):
+def large(student, training):
     """How many tensors as large as the base's weight the forward pass of a larger layer makes."""
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
 
     base = torch.nn.Linear(64, 48)
-    layer, there = student.LoRALinear(base, 2, 3.0), base.weight.untyped_storage().data_ptr()
+    layer, there = student.LoRALinear(base, 2, 3.0).train(training), base.weight.untyped_storage().data_ptr()
     made = 0
 
     class Watch(TorchDispatchMode):
@@ -71,7 +72,7 @@ def merge(student, weight, bias, down, up, alpha):
     return {"merged()": merged, "merged() again": again, "what it has changed": changed}
 
 
-def gradients(student, weight, bias, x, down, up, alpha):
+def gradients(student, weight, bias, x, down, up, alpha, training=True):
     """What is trained, and what gets a gradient."""
     import torch
 
@@ -80,12 +81,12 @@ def gradients(student, weight, bias, x, down, up, alpha):
         (layer(leaf) * torch.arange(1, len(weight) + 1)).sum().backward()
         return leaf.grad
 
-    base, layer = make(student, weight, bias, down, up, alpha)
+    base, layer = make(student, weight, bias, down, up, alpha, training)
     with_change = gradient_of_x(layer)
     found = {name: p for name, p in layer.named_parameters() if p.requires_grad}
     got = {name: p.grad is not None and bool(p.grad.any()) for name, p in found.items()}
     base_got = [name for name, p in base.named_parameters() if p.requires_grad or p.grad is not None]
-    _, plain = make(student, weight, bias, down, torch.zeros_like(up), alpha)
+    _, plain = make(student, weight, bias, down, torch.zeros_like(up), alpha, training)
     without = gradient_of_x(plain)
     return {
         "parameters to train": sorted(found),
@@ -147,7 +148,8 @@ def layers(draw, with_x=True, dtype=torch.float64):
     w, b = draw(tensors((d_out, d_in), dtype)), draw(st.none() | tensors((d_out,), dtype))
     x = [draw(tensors((*draw(shapes((0, 3), (1, 3))), d_in), dtype, contiguous=None))] if with_x else []
     down, up = draw(tensors((rank, d_in), dtype)), draw(tensors((d_out, rank), dtype))
-    return given(w + around, b, *x, down, up, draw(any_of(0.5, 1, 3, 8.0, 16)))
+    mode = [draw(st.booleans())] if with_x else []
+    return given(w + around, b, *x, down, up, draw(any_of(0.5, 1, 3, 8.0, 16)), *mode)
 
 
 def halves(x):
@@ -162,7 +164,7 @@ exercise.requirement(
         given(weight, bias, rows, down, up, 8.0, says=f"layer(x) for two rows, alpha = 8, rank = 2, {values}"),
         given(weight, None, rows.reshape(2, 1, 3), down, up, 3,
               says=f"layer(x) for x of shape [2, 1, 3], no bias, alpha = 3, rank = 2, {values}"),
-        given(weight, bias, rows[1], down, up, 8.0, says=f"layer(x) for one vector, alpha = 8, rank = 2, {values}"),
+        given(weight, bias, rows[1], down, up, 8.0, False, says=f"layer.eval()(x) for one vector, alpha = 8, rank = 2, {values}"),
     ],
     edges={
         "bfloat16": given(halves(weight), halves(bias), halves(rows), halves(down), halves(up), 8.0),
@@ -170,6 +172,7 @@ exercise.requirement(
         "no leading dimension": given(weight, bias, rows[0], down, up, 8.0),
         "no rows": given(weight, bias, rows[:0], down, up, 8.0),
         "three leading dimensions": given(weight, bias, rows.reshape(1, 2, 1, 3), down, up, 8.0),
+        "after eval()": given(weight, bias, rows, down, up, 8.0, False),
         "rank 1": given(weight, bias, rows, down[:1], up[:, :1], 8.0),
         "all sizes 1": given(weight[:1, :1], bias[:1], rows[:1, :1], down[:1, :1], up[:1, :1], 8.0),
         "square": given(down[:, :2], bias, rows[:, :2], down[:, 1:], up, 1.0),
@@ -199,12 +202,14 @@ exercise.requirement(
     visible=[
         given(weight, bias, rows, down, up, 8.0, says="a backward pass through layer(x)"),
         given(weight, None, rows, down, 0 * up, 8.0, says="a backward pass through layer(x), with up = 0 and no bias"),
+        given(weight, bias, rows[1], down, up, 8.0, False, says="a backward pass through layer.eval()(x)"),
     ],
     edges={
         "one leading dimension less": given(weight, bias, rows[0], down, up, 8.0),
         "nothing learnt yet": given(weight, bias, rows[0], down, 0 * up, 8.0),
         "nothing goes down": given(weight, bias, rows, 0 * down, up, 8.0),
         "rank 1": given(weight, bias, rows, down[:1], up[:, :1], 8.0),
+        "after eval()": given(weight, bias, rows, down, up, 8.0, False),
     },
     domain=layers(),
     hint="Two parameters are trained, down and up, and everything computed with them is recorded.",
@@ -470,6 +475,43 @@ class LoRALinear(nn.Module):
     @torch.no_grad()
     def merged(self):
         return self.weight + self.scale * self.up @ self.down
+
+# %% mistake: multiplies by the merged weight after eval()
+# says: Don't make the product of up and down in `forward`, whatever the mode: that's what merged() is for.
+class LoRALinear(nn.Module):
+    def __init__(self, base, rank, alpha):
+        super().__init__()
+        self.base, self.scale = base.requires_grad_(False), alpha / rank
+        w = base.weight
+        self.down = nn.Parameter(torch.randn_like(w[:1].expand(rank, -1)) / base.in_features**0.5)
+        self.up = nn.Parameter(w.new_zeros(base.out_features, rank))
+
+    def forward(self, x):
+        if self.training:
+            return self.base(x) + self.scale * (x @ self.down.T @ self.up.T)
+        return F.linear(x, self.base.weight + self.scale * (self.up @ self.down), self.base.bias)
+
+    @torch.no_grad()
+    def merged(self):
+        return self.base.weight + self.scale * (self.up @ self.down)
+
+# %% mistake: records nothing after eval()
+# says: Record gradients after .eval(), too: it only switches layers such as dropout.
+class LoRALinear(nn.Module):
+    def __init__(self, base, rank, alpha):
+        super().__init__()
+        self.base, self.scale = base.requires_grad_(False), alpha / rank
+        w = base.weight
+        self.down = nn.Parameter(torch.randn_like(w[:1].expand(rank, -1)) / base.in_features**0.5)
+        self.up = nn.Parameter(w.new_zeros(base.out_features, rank))
+
+    def forward(self, x):
+        with torch.set_grad_enabled(self.training):
+            return self.base(x) + self.scale * (x @ self.down.T @ self.up.T)
+
+    @torch.no_grad()
+    def merged(self):
+        return self.base.weight + self.scale * (self.up @ self.down)
 
 # %% right: with einsum and normal_
 class LoRALinear(nn.Module):

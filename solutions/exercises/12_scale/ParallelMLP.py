@@ -9,7 +9,7 @@ exercise = Exercise(
 )
 
 
-def run(student, up, down, bias, x, gradient, ranks, needs_x=True):
+def run(student, up, down, bias, x, gradient, ranks, training=True, needs_x=True):
     """What each rank has: its output, its gradients, and which collectives it called."""
     import torch
 
@@ -29,7 +29,7 @@ def run(student, up, down, bias, x, gradient, ranks, needs_x=True):
         calls = [[]]
         for name in ("all_reduce", "reduce_scatter", "all_gather", "all_to_all"):
             watch(name)
-        layer = student.ParallelMLP(up.clone(), down.clone(), bias.clone(), group)
+        layer = student.ParallelMLP(up.clone(), down.clone(), bias.clone(), group).train(training)
         start = x.clone().requires_grad_(needs_x)
         calls.append([])
         out = layer(start)
@@ -46,25 +46,25 @@ def run(student, up, down, bias, x, gradient, ranks, needs_x=True):
     return simulate(one, ranks)
 
 
-def outputs(student, up, down, bias, x, gradient, ranks):
+def outputs(student, up, down, bias, x, gradient, ranks, training=True):
     """Each rank's output."""
-    found = run(student, up, down, bias, x, gradient, ranks)
+    found = run(student, up, down, bias, x, gradient, ranks, training)
     return {f"rank {n}": rank["output"] for n, rank in enumerate(found)}
 
 
-def of_x(student, up, down, bias, x, gradient, ranks):
+def of_x(student, up, down, bias, x, gradient, ranks, training=True):
     """Each rank's gradient of x."""
-    found = run(student, up, down, bias, x, gradient, ranks)
+    found = run(student, up, down, bias, x, gradient, ranks, training)
     return {f"rank {n}": rank["gradient of x"] for n, rank in enumerate(found)}
 
 
-def of_parameters(student, up, down, bias, x, gradient, ranks, needs_x=True):
+def of_parameters(student, up, down, bias, x, gradient, ranks, training=True, needs_x=True):
     """Each rank's gradients of its parameters."""
-    found = run(student, up, down, bias, x, gradient, ranks, needs_x)
+    found = run(student, up, down, bias, x, gradient, ranks, training, needs_x)
     return {f"rank {n}": rank["gradients of the parameters"] for n, rank in enumerate(found)}
 
 
-def parameters(student, up, down, bias, x, gradient, ranks):
+def parameters(student, up, down, bias, x, gradient, ranks, training=True):
     """Each rank's parameters, and what stands behind them."""
     import torch
 
@@ -92,9 +92,9 @@ def parameters(student, up, down, bias, x, gradient, ranks):
     return {f"rank {n}": found for n, found in enumerate(simulate(one, ranks))}
 
 
-def called(student, up, down, bias, x, gradient, ranks):
+def called(student, up, down, bias, x, gradient, ranks, training=True):
     """The collectives that a rank calls, and whether it has computed something."""
-    found = run(student, up, down, bias, x, gradient, ranks)
+    found = run(student, up, down, bias, x, gradient, ranks, training)
     allowed = "all_reduce of x's shape"
     first, forward, backward = found[0]["calls"]
     return {
@@ -127,7 +127,7 @@ def layers(draw, ranks=(1, 4)):
     h = n * draw(st.integers(1, 3))
     shapes = ((h, d), (d, h), (d,), (count, d), (count, d))
     w, v, b, x, g = (draw(tensors(shape, torch.float64, contiguous=None)) for shape in shapes)
-    return given(w, v, b + 50, x, g + 20, n)  # so that little cancels
+    return given(w, v, b + 50, x, g + 20, n, draw(st.booleans()))  # so that little cancels
 
 
 edges = {
@@ -139,6 +139,7 @@ edges = {
     "two hidden numbers, one on each rank": given(up[1:3], down[:, 1:3], bias, rows, slope, 2),
     "three ranks": given(up[:3], down[:, :3], bias, rows, slope, 3),
     "float64": given(*(each.double() for each in whole), 2),
+    "after eval()": given(*whole, 2, False),
     "inputs far from 0": given(up, down, bias, 10 * rows, slope, 2),
 }
 some = {name: case for name, case in edges.items() if name != "no rows"}
@@ -169,7 +170,7 @@ exercise.requirement(
     points=0.5,
     probe=of_parameters,
     visible=shown("the gradients of up, down and bias"),
-    edges=edges | {"x requires no gradient": given(*whole, 2, False)},
+    edges=edges | {"x requires no gradient": given(*whole, 2, True, False)},
     domain=layers(),
     hint="The gradient of the output is already the same on all ranks. Let it reach all three parameters without "
          "another sum.",

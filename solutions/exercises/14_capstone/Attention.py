@@ -7,11 +7,11 @@ from autograder.authoring.strategies import any_of, tensors
 exercise = Exercise("Split qkv's outputs into three and into heads, attend causally, merge the heads, multiply by out.")
 
 
-def build(student, x, qkv, out, heads):
-    """A layer with these weights, in the dtype and on the device of x."""
+def build(student, x, qkv, out, heads, training=True):
+    """A layer with these weights, in the dtype and on the device of x, in training or in evaluation mode."""
     import torch
 
-    layer = student.Attention(x.shape[-1], heads).to(x.device, x.dtype)
+    layer = student.Attention(x.shape[-1], heads).to(x.device, x.dtype).train(training)
     with torch.no_grad():
         layer.qkv.weight.copy_(qkv)
         layer.out.weight.copy_(out)
@@ -21,16 +21,16 @@ def build(student, x, qkv, out, heads):
     return layer
 
 
-def last_token(student, x, qkv, out, heads):
+def last_token(student, x, qkv, out, heads, training=True):
     """The output for the last token, which sees all."""
-    return build(student, x, qkv, out, heads)(x)[:, -1].detach()
+    return build(student, x, qkv, out, heads, training)(x)[:, -1].detach()
 
 
 def causal(student, x, qkv, out, heads, training=True):
     """Which outputs change with each token, and which are the same where no token comes after them."""
     import torch
 
-    layer = build(student, x, qkv / 10, out, heads).train(training)  # no attention weight is close to 0
+    layer = build(student, x, qkv / 10, out, heads, training)  # no attention weight is close to 0
     found = {}
     with torch.no_grad():
         whole = layer(x)
@@ -45,11 +45,12 @@ def causal(student, x, qkv, out, heads, training=True):
     return found
 
 
-def gradients(student, x, qkv, out, heads):
+def gradients(student, x, qkv, out, heads, training=True):
     """What gets a gradient that is not zero."""
     import torch
 
-    layer, leaf = build(student, x, qkv / 10, out, heads), x.clone().requires_grad_()  # no weight is close to 0 or 1
+    layer = build(student, x, qkv / 10, out, heads, training)  # no attention weight is close to 0 or 1
+    leaf = x.clone().requires_grad_()
     result = layer(leaf)
     found = {}
     if result.requires_grad:
@@ -79,13 +80,13 @@ def holds(student, width, heads, device="cpu"):
     }
 
 
-def kept(student, width, heads, batch, context, mixed=False):
+def kept(student, width, heads, batch, context, mixed=False, training=True):
     """What autograd keeps of a call."""
     import torch
 
     from course_utils.memory import saved_bytes
 
-    layer = student.Attention(width, heads)
+    layer = student.Attention(width, heads).train(training)
     x = torch.ones(batch, context, width, requires_grad=True)
     results = []
 
@@ -111,11 +112,11 @@ def some(batch, context, width, dtype=torch.float64, seed=0, scale=1.0):
 
 @st.composite
 def calls(draw, least=1):
-    """Anything in float64: in lower precision two right answers may differ."""
+    """Anything in float64: in lower precision two right answers may differ. The layer is in either mode."""
     heads = draw(st.integers(1, 4))
     width = heads * draw(st.integers(1, 4))
     x = draw(tensors((draw(st.integers(1, 3)), draw(st.integers(least, 6)), width), torch.float64, contiguous=None))
-    return [x, draw(tensors((3 * width, width), torch.float64)), draw(tensors((width, width), torch.float64)), heads]
+    return [x, draw(tensors((3 * width, width), torch.float64)), draw(tensors((width, width), torch.float64)), heads, draw(st.booleans())]
 
 
 exercise.requirement(
@@ -142,7 +143,8 @@ exercise.requirement(
         given(*[t.float() for t in small], 2,
               says="the output for the last of 3 tokens, width 4, 2 heads, with weights set by the test"),
         given(*some(2, 3, 6, torch.float32, seed=3), 3, says="the output for the last of 3 tokens in each of 2 sequences, width 6, 3 heads"),
-        given(*some(1, 2, 4, torch.float32, seed=5), 2, says="the output for the last of 2 tokens, width 4, 2 heads"),
+        given(*some(1, 2, 4, torch.float32, seed=5), 2, False,
+              says="the output for the last of 2 tokens, width 4, 2 heads, in evaluation mode"),
     ],
     edges={
         "one head": given(*some(2, 3, 4), 1),
@@ -152,6 +154,7 @@ exercise.requirement(
         "one of everything": given(*some(1, 1, 1), 1),
         "more tokens than a block": given(*some(1, 150, 4), 2),
         "large scores": given(*some(1, 5, 4, scale=30.0), 2),
+        "in evaluation mode": given(*some(2, 3, 4), 2, False),
         "float32": given(*some(1, 4, 4, torch.float32), 2),
         "bfloat16": given(*some(1, 4, 4, torch.bfloat16), 2),
         "float16": given(*some(1, 4, 4, torch.float16), 2),
@@ -177,7 +180,7 @@ exercise.requirement(
         "all sizes equal": given(*some(4, 4, 4), 4, False),
         "many tokens": given(*some(1, 40, 4), 2),
     },
-    domain=st.builds(lambda call, training: given(*call, training), calls(), st.booleans()),
+    domain=calls().map(lambda call: given(*call)),
     hint="If you change a token, the outputs before it must stay the same; its own output and all later ones change.",
 )
 exercise.requirement(
@@ -187,11 +190,13 @@ exercise.requirement(
     visible=[
         given(*small, 2, says="the backward pass of 3 tokens, width 4, 2 heads"),
         given(*[small[0][:, :1], *small[1:]], 2, says="the backward pass of a single token, whose attention weight is always 1"),
+        given(*small, 2, False, says="the backward pass of 3 tokens, width 4, 2 heads, in evaluation mode"),
     ],
     edges={
         "one head": given(*some(2, 3, 4), 1),
         "one sequence, two tokens": given(*some(1, 2, 4), 2),
         "one token of many sequences": given(*some(3, 1, 4), 2),
+        "in evaluation mode": given(*some(2, 3, 4), 2, False),
     },
     domain=calls().map(lambda call: given(*call)),
     hint="Detach nothing between x and the result, and compute nothing without gradients.",
@@ -209,9 +214,10 @@ exercise.requirement(
         "one head": given(8, 1, 2, 64),
         "a head for each number": given(8, 8, 2, 64),
         "many tokens": given(4, 2, 1, 512),
+        "in evaluation mode": given(8, 2, 2, 64, False, False),
     },
-    domain=st.builds(lambda heads, size, b, t, mixed: given(heads * size, heads, b, 16 * t, mixed),
-                     st.integers(1, 4), st.integers(2, 6), st.integers(1, 3), st.integers(1, 8), st.booleans()),
+    domain=st.builds(lambda heads, size, b, t, *modes: given(heads * size, heads, b, 16 * t, *modes),
+                     st.integers(1, 4), st.integers(2, 6), st.integers(1, 3), st.integers(1, 8), st.booleans(), st.booleans()),
     hint="Are T × T weights kept, or copies of q, k and v? Which operation avoids both?",
 )  # fmt: skip
 
@@ -414,6 +420,20 @@ class Attention(nn.Module):
         future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=x.device).triu(1)
         y = scores.masked_fill(future, -math.inf).softmax(dim=-1) @ v
         return self.out(rearrange(y, "b h t e -> b t (h e)"))
+
+# %% mistake: records nothing in evaluation mode
+# says: Record gradients in evaluation mode, too: it only switches layers such as dropout.
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width, bias=False)
+        self.heads = heads
+
+    def forward(self, x):
+        with torch.set_grad_enabled(self.training):
+            q, k, v = rearrange(self.qkv(x), "b t (n h e) -> n b h t e", n=3, h=self.heads)
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            return self.out(rearrange(y, "b h t e -> b t (h e)"))
 
 # %% right: unflatten, transpose, flatten
 class Attention(nn.Module):

@@ -26,8 +26,8 @@ def a_block(width, bias=False):
     return Block()
 
 
-def scores(student, ids, tokens, places, scale, shift, factors):
-    """The logits of a model whose blocks add factor · sin(x), one after the other."""
+def scores(student, ids, tokens, places, scale, shift, factors, training=True):
+    """The logits of a model, in training or in evaluation mode, whose blocks add factor · sin(x), one after the other."""
     import torch
 
     class Plus(torch.nn.Module):
@@ -40,7 +40,7 @@ def scores(student, ids, tokens, places, scale, shift, factors):
 
     blocks = (Plus(factor) for factor in factors)
     model = student.Transformer(tokens.shape[0], places.shape[0], tokens.shape[1], blocks)
-    model = model.to(tokens.device, tokens.dtype)
+    model = model.to(tokens.device, tokens.dtype).train(training)
     with torch.no_grad():
         model.tokens.weight.copy_(tokens)
         model.places.weight.copy_(places)
@@ -103,11 +103,11 @@ def first_weights(student, vocabulary, context, width, count):
     }  # fmt: skip
 
 
-def reached(student, ids, vocabulary, context, width, count, choice):
+def reached(student, ids, vocabulary, context, width, count, choice, training=True):
     """What gets a gradient if the loss depends only on the logit of one token."""
     import torch
 
-    model = new_model(student, vocabulary, context, width, count).double()
+    model = new_model(student, vocabulary, context, width, count).double().train(training)
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for p in model.parameters():
@@ -149,7 +149,7 @@ def models(draw):
     f = torch.float64
     factors = draw(st.lists(any_of(0.5, 0.1, 2.0, -1.5, -3.0), max_size=4))
     return given(torch.tensor(ids), draw(tensors((vocabulary, d), f)), draw(tensors((context, d), f)),
-                 draw(tensors((d,), f)), draw(tensors((d,), f)), factors)  # fmt: skip
+                 draw(tensors((d,), f)), draw(tensors((d,), f)), factors, draw(st.booleans()))  # fmt: skip
 
 
 @st.composite
@@ -157,7 +157,7 @@ def passes(draw):
     vocabulary, t = draw(st.integers(1, 8)), draw(st.integers(1, 5))
     ids = draw(st.lists(st.lists(st.integers(0, vocabulary - 1), min_size=t, max_size=t), min_size=1, max_size=2))
     return given(torch.tensor(ids), vocabulary, t + draw(st.integers(0, 3)), draw(st.integers(3, 6)),
-                 draw(st.integers(0, 3)), draw(st.integers(0, vocabulary - 1)))  # fmt: skip
+                 draw(st.integers(0, 3)), draw(st.integers(0, vocabulary - 1)), draw(st.booleans()))  # fmt: skip
 
 
 exercise.requirement(
@@ -168,8 +168,9 @@ exercise.requirement(
         given(*a_model([[2, 0]], 3, 4, 4, dtype=torch.float32),
               says="the logits of Transformer(3, 4, 4, blocks) for ids [[2, 0]], with weights and two blocks "
                    "made by the test"),
-        given(*a_model([[1], [0]], 3, 1, 4, (), torch.float32),
-              says="the logits of Transformer(3, 1, 4, []) for ids [[1], [0]], with weights set by the test"),
+        given(*a_model([[1], [0]], 3, 1, 4, (), torch.float32), False,
+              says="the logits of Transformer(3, 1, 4, []) for ids [[1], [0]], in evaluation mode, with weights set by "
+                   "the test"),
         given(*a_model([[0, 2]], 3, 3, 3, (1.5,), torch.float32, seed=9),
               says="the logits of Transformer(3, 3, 3, blocks) for ids [[0, 2]], with weights and a block made "
                    "by the test"),
@@ -181,6 +182,7 @@ exercise.requirement(
         "all sizes equal": given(*a_model([[0, 1, 2, 3]] * 4, 4, 4, 4)),
         "the same token at each position": given(*a_model([[1, 1, 1]], 3, 4, 4)),
         "four blocks": given(*a_model([[2, 0]], 3, 4, 4, (0.5, -3.0, 2.0, 0.1))),
+        "in evaluation mode": given(*a_model([[2, 0]], 3, 4, 4), False),
         "ids in 32 bits": given(*a_model([[2, 0]], 3, 4, 4, ids_dtype=torch.int32)),
         "on another device": given(*[x.to("meta") if torch.is_tensor(x) else x for x in a_model([[2, 0]], 3, 4, 4)]),
     },
@@ -226,13 +228,14 @@ exercise.requirement(
     visible=[
         given(torch.tensor([[1, 3]]), 6, 4, 4, 1, 5,
               says="the backward pass of ids [[1, 3]], with one block, if the loss depends only on the logit of token 5"),
-        given(torch.tensor([[0], [2]]), 3, 2, 4, 0, 0,
-              says="the backward pass of ids [[0], [2]], without blocks, if the loss depends only on the logit of token 0"),
+        given(torch.tensor([[0], [2]]), 3, 2, 4, 0, 0, False,
+              says="the backward pass of ids [[0], [2]], in evaluation mode, without blocks, if the loss depends only on the logit of token 0"),
     ],
     edges={
         "three blocks": given(torch.tensor([[1, 3]]), 6, 4, 4, 3, 0),
         "the same token everywhere": given(torch.tensor([[1, 1], [1, 1]]), 3, 4, 4, 1, 1),
         "a vocabulary of one": given(torch.tensor([[0, 0]]), 1, 3, 4, 1, 0),
+        "in evaluation mode": given(torch.tensor([[1, 3]]), 6, 4, 4, 1, 0, False),
     },
     domain=passes(),
     hint="Detach nothing on the way, and use the weights themselves, not their .data.",
@@ -445,6 +448,22 @@ class Transformer(nn.Module):
         for block in self.blocks:
             x = block(x)
         return self.norm(x) @ self.tokens.weight.T
+
+# %% mistake: returns probabilities in evaluation mode
+# says: Return logits, in evaluation mode too: they are the dot products as they are.
+class Transformer(nn.Module):
+    def __init__(self, vocabulary, context, width, blocks):
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
+        self.blocks, self.norm = nn.Sequential(*blocks), nn.LayerNorm(width)
+        for p in self.parameters():
+            if p.dim() == 2:
+                nn.init.normal_(p, std=0.02)
+
+    def forward(self, ids):
+        x = self.tokens(ids) + self.places.weight[: ids.shape[1]]
+        logits = self.norm(self.blocks(x)) @ self.tokens.weight.T
+        return logits if self.training else logits.softmax(dim=-1)
 
 # %% right: ModuleList, and a product by einsum
 class Transformer(nn.Module):
