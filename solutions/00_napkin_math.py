@@ -593,8 +593,8 @@ with the label, in GB, and treat whatever is left of the extra 7% as your reserv
 
 ### Exercise 0.4 · The largest model &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
-Write `largest_model(devices, memory_gb, bytes_per_parameter, sharded)`. It returns how many parameters fit. You may
-round the result to a whole number or leave it as it is. `memory_gb` is the memory of *one* device as printed on its
+Write `largest_model(devices, memory_gb, bytes_per_parameter, sharded)`. It returns how many parameters fit. Round to
+whole numbers or don't, as you like. `memory_gb` is the memory of *one* device as printed on its
 label, such as 80. A **sharded** model is split among the devices: each keeps only its equal share of all the numbers
 (lecture 12), and `sharded` is `True` unless the caller says otherwise. If the model isn't sharded, *every* device keeps
 all the numbers, and more devices make training faster but don't make room for a larger model.
@@ -958,7 +958,7 @@ There are four mistakes in these three functions. Write corrected versions of al
 - `two_weeks(devices, peak_tflops)`: the FLOPs that the devices do in two weeks at their peak;
 - `one_day(devices, peak_tflops, mfu)`: the FLOPs that they do in a day;
 - `on_one_card(memory_gb, bytes_per_parameter)`: how many parameters fit on *one* card. `memory_gb` is the number on its
-  label. You may round the result to a whole number.
+  label. Round to a whole number or don't, as you like.
 
 `peak_tflops` is the dense peak of one device in TFLOP/s, $10^{12}$ FLOP/s.
 """

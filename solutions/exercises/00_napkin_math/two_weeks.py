@@ -21,8 +21,8 @@ peaks = st.integers(1, 5_000).map(lambda n: n / 2)
 exercise.requirement(
     "two_weeks: the FLOPs that the devices perform in two weeks, at their peak",
     points=0.5,
-    visible=[given(8, 989.5), given(3, 100.0)],
-    edges={"one device": given(1, 989.5), "many": given(16_384, 989.5), "less than a TFLOP/s": given(2, 0.5)},
+    visible=[given(8, 989.5), given(3, 100)],
+    edges={"one device": given(1, 989.5), "many": given(16_384, 989.5), "less than a TFLOP/s": given(2, 0.5), "whole numbers": given(1024, 990)},
     domain=st.builds(given, counts, peaks),
 )
 exercise.requirement(
@@ -38,6 +38,7 @@ exercise.requirement(
         "at the peak": given(2, 50.0, 1.0),
         "one device": given(1, 50.0, 0.4),
         "hardly at work": given(8, 989.5, 0.01),
+        "whole numbers": given(1024, 990, 1),
     },
     domain=st.builds(given, counts, peaks, st.integers(1, 100).map(lambda n: n / 100)),
 )
@@ -215,6 +216,18 @@ def one_day(devices: int, peak_tflops: float, mfu: float) -> float:
 def on_one_card(memory_gb: float, bytes_per_parameter: float) -> float:
     """Parameters that fit on one card."""
     return memory_gb * 10**9 // bytes_per_parameter
+
+# %% wrong: a product in 64 bits (from the statement)
+import numpy as np
+
+def two_weeks(devices, peak_tflops):
+    return float(np.prod([devices, peak_tflops, 10**12, 14 * 86_400]))
+
+def one_day(devices, peak_tflops, mfu):
+    return float(np.prod([devices, peak_tflops, mfu, 10**12, 86_400]))
+
+def on_one_card(memory_gb, bytes_per_parameter):
+    return memory_gb * 1e9 / bytes_per_parameter
 
 # %% right: one function calls the other
 def two_weeks(devices, peak_tflops):

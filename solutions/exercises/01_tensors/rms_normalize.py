@@ -142,7 +142,7 @@ exercise.requirement(
         "float32": vector(1.5, 0.5),
         # Equal numbers have the same mean square along each dimension.
         "a batch": given(torch.full((2, 2), 3.0), 1e-6, False),
-        "a batch, and a gradient": given(torch.zeros(1, 2, 2), 1.0, True),
+        "a batch of zeros, and a gradient": given(torch.zeros(1, 2, 2), 0.25, True),
         "transposed": given(torch.arange(1.0, 7.0).reshape(2, 3).T, 0.5, False),
         "transposed, in bfloat16": given(torch.arange(1.0, 7.0).bfloat16().reshape(2, 3).T, 0.5, False),
     },
@@ -331,6 +331,13 @@ def rms_normalize(x, eps=1e-6):
 # unseen: no visible case has an eps of 0
 def rms_normalize(x, eps=None):
     return x * torch.rsqrt(x.pow(2).mean(dim=-1, keepdim=True) + (eps or 1e-6))
+
+# %% wrong: returns a vector of zeros as it is, with a gradient of 1 in place of 1 / √eps (from the statement)
+# unseen: students see a vector of zeros with an eps of 1, where these are the same
+def rms_normalize(x, eps=1e-6):
+    mean_square = x.pow(2).mean(dim=-1, keepdim=True)
+    normalized = x / (mean_square + eps).sqrt()
+    return torch.where(mean_square == 0, x, normalized)
 
 # %% right: einsum
 def rms_normalize(x, eps=1e-6):
