@@ -993,8 +993,8 @@ r"""
 Write `sliding_windows(x, size, dilation)`. It returns all windows of `size` elements of `x`, one per row; the first one
 starts at `x[0]`, and the last one ends with the last element. Within a window, the elements are `dilation` apart: if
 one is `x[i]`, the next is `x[i + dilation]`. By default `dilation` is 1. The result must be a view that uses the
-storage of `x` itself, for any one-dimensional `x`, whatever its stride and offset. You may rely on `size` and
-`dilation` being at least 1, and on `x` being long enough for one window.
+storage of `x` itself, for any one-dimensional `x` of real numbers, whatever its stride and offset. You may rely on
+`size` and `dilation` being at least 1, and on `x` being long enough for one window.
 """
 
 

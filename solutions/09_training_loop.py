@@ -704,8 +704,8 @@ Write `seeded(seed)`, which returns a **context manager**: an object that you pu
 - Inside the block, each of the three global generators (Python's, NumPy's and PyTorch's) draws the same numbers as it
   would right after a call to its own seeding function with `seed`.
 - After the block, each continues as if there had been no block.
-- The same holds if the block raises an error or you interrupt it (a `KeyboardInterrupt`). The error propagates out of
-  the block unchanged, including its cause.
+- The same holds if the block raises an error, exits (a `SystemExit`) or is interrupted (a `KeyboardInterrupt`). The
+  error propagates out of the block unchanged, including its cause.
 - Blocks can be nested: after the inner block, the outer one continues where it was.
 - `block = seeded(7)` alone changes no generator. The state restored later is the one found on entering `with block:`.
 

@@ -320,9 +320,10 @@ like this:
    `bfloat16` parameters, from this batch alone; give them to the masters as `float32`; let the optimizer step; and copy
    the masters, rounded, into the parameters.
 
-Return two lists: the losses as Python floats, and the masters. At the end the model's parameters contain the final
-masters, rounded; the parameters are still the same objects, and the buffers keep the values that the forward pass gave
-them. `batches` may be any iterable, even an empty one. You may rely on every parameter getting a gradient.
+Return two lists: the losses as Python floats, and the masters (or copies of them). At the end the model's parameters
+contain the final masters, rounded; the parameters are still the same objects, and the buffers keep the values that the
+forward pass gave them. `batches` may be any iterable, even an empty one. You may rely on every parameter getting a
+gradient.
 """
 
 
@@ -1127,10 +1128,10 @@ r"""
 
 Write `quantize_blocks(x, block, dtype)`. It splits the elements of `x`, in the order of `x.flatten()`, into blocks of
 `block` neighbors and gives each block a scale of its own. It returns `(codes, scales)`: `codes` is a tensor with that
-8-bit dtype and the shape of `x`, and `scales` is a `float32` tensor with one number for each block, in the order of the
-blocks. All scales are positive. Each element is approximately its code times the scale of its block, and in each block
-the element with the largest magnitude becomes the largest number of the format, `torch.finfo(dtype).max` (or its
-negative). So with `block = x.numel()` the whole tensor has a single scale.
+8-bit dtype (`float8_e4m3fn` or `float8_e5m2`) and the shape of `x`, and `scales` is a `float32` tensor with one number
+for each block, in the order of the blocks. All scales are positive. Each element is approximately its code times the
+scale of its block, and in each block the element with the largest magnitude becomes the largest number of the format,
+`torch.finfo(dtype).max` (or its negative). So with `block = x.numel()` the whole tensor has a single scale.
 
 Each code is the element divided by the scale, rounded to the nearest number of the format as PyTorch's conversion does.
 (If the scale is a power of two, the division is exact. Otherwise, you may assume that no quotient is so close to a tie

@@ -10,18 +10,21 @@ x = torch.arange(100, 112).reshape(3, 4)
 
 
 def asked(student, x, index):
-    """What the function does with x, beside asking for its metadata."""
+    """What the function does with x, or with what it has made of x, beside asking for metadata."""
     import torch
+    from torch.utils._pytree import tree_leaves
 
     asks = {"stride", "size", "storage_offset", "dim", "ndimension", "numel", "element_size", "is_contiguous", "__get__", "__len__"}
-    done = set()
+    done, of_x = set(), [x]
 
     class Watching(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, function, types, args=(), kwargs=None):
+            result = function(*args, **(kwargs or {}))
             name = getattr(function, "__name__", str(function))
-            if name not in asks:
+            if name not in asks and any(given is known for given in tree_leaves((args, kwargs)) for known in of_x):
                 done.add(name)
-            return function(*args, **(kwargs or {}))
+                of_x.extend(made for made in tree_leaves(result) if isinstance(made, torch.Tensor))
+            return result
 
     with Watching():
         slot = student.storage_index(x, index)
@@ -273,3 +276,10 @@ def storage_index(x, index):
 
     where = [range(n)[i] for i, n in zip(index, x.shape, strict=True)]
     return int(x.storage_offset() + np.dot(where, x.stride())) if where else x.storage_offset()
+
+# %% right: the dot product of two tensors that are made from numbers, not from x
+def storage_index(x, index):
+    if len(index) != x.dim() or any(not -n <= i < n for i, n in zip(index, x.shape)):
+        raise IndexError(index)
+    places = torch.tensor([i % n for i, n in zip(index, x.shape)], dtype=torch.int64)
+    return x.storage_offset() + int((places * torch.tensor(x.stride(), dtype=torch.int64)).sum())

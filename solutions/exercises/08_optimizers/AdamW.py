@@ -8,11 +8,12 @@ from autograder.authoring.strategies import any_of, shapes, tensors
 exercise = Exercise("Go through the formulas in order. Does each one use the old or the new value of a quantity, and where is that value stored?")
 
 
-def steps(student, values, gradients, groups, interrupted=0, later=None, frozen=()):
+def steps(student, values, gradients, groups, interrupted=0, later=None, frozen=(), rewound=False):
     """The parameters after each step. A group is (places in values, settings); later: its lr from step 2 on.
 
-    After so many steps as `interrupted` says, a new optimizer goes on with the state_dict of the first. Parameters at
-    the places `frozen` require no gradient any more when they have got one.
+    After so many steps as `interrupted` says, a new optimizer goes on with the state_dict of the first, or if `rewound`,
+    the same one with the state_dict from after its first step. Parameters at the places `frozen` require no gradient any
+    more when they have got one.
     """
     import copy
 
@@ -36,9 +37,10 @@ def steps(student, values, gradients, groups, interrupted=0, later=None, frozen=
         for place, p in enumerate(parameters, 1):
             which = f"parameter {place}" if len(parameters) > 1 else "p"
             after[f"{which} after step {number}"] = p.detach().clone()
-        if number == interrupted:
+        if number == 1 or not rewound:
             saved = copy.deepcopy(optimizer.state_dict())
-            optimizer = new_optimizer()
+        if number == interrupted:
+            optimizer = optimizer if rewound else new_optimizer()
             optimizer.load_state_dict(saved)
     return after
 
@@ -261,6 +263,7 @@ exercise.requirement(
     edges={
         "a new one after the first": given([torch.ones(1)], numbers(4.0, 2.0), one(), 1),
         "both": given([torch.ones(1)], numbers(4.0, 2.0, 1.0), one(), 1, 0.5),
+        "back to its own earlier state": given([torch.ones(1)], numbers(4.0, 2.0, 1.0, 3.0), one(), 3, rewound=True),
         "an lr of 0 at first": given([torch.ones(1)], numbers(4.0, 2.0, 1.0), one(lr=0.0), 0, 0.5),
     },
     domain=interrupted_runs(),
@@ -578,6 +581,33 @@ class AdamW(torch.optim.Optimizer):
                 m.mul_(beta1).add_(p.grad, alpha=1 - beta1)
                 v.mul_(beta2).addcmul_(p.grad, p.grad, value=1 - beta2)
                 p.sub_(lr * (m / (1 - beta1**t)) / ((v / (1 - beta2**t)).sqrt() + group["eps"]))
+
+# %% wrong: keeps the powers of the betas outside self.state (from the statement)
+# unseen: students see no optimizer that goes back to its own earlier state
+class AdamW(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+        self.powers = {}
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            lr, (beta1, beta2) = group["lr"], group["betas"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if not state:
+                    state.update(step=0, exp_avg=torch.zeros_like(p), exp_avg_sq=torch.zeros_like(p))
+                if p not in self.powers:
+                    self.powers[p] = beta1 ** state["step"], beta2 ** state["step"]
+                state["step"] += 1
+                power1, power2 = self.powers[p]
+                self.powers[p] = power1, power2 = power1 * beta1, power2 * beta2
+                p.mul_(1 - lr * group["weight_decay"])
+                state["exp_avg"].lerp_(p.grad, 1 - beta1)
+                state["exp_avg_sq"].lerp_(p.grad**2, 1 - beta2)
+                p.sub_(lr * state["exp_avg"] / (1 - power1) / ((state["exp_avg_sq"] / (1 - power2)).sqrt() + group["eps"]))
 
 # %% right: lerp_, addcmul_ and addcdiv_
 class AdamW(torch.optim.Optimizer):

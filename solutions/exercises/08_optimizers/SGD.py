@@ -8,10 +8,11 @@ from autograder.authoring.strategies import any_of, shapes, tensors
 exercise = Exercise("Go through the groups and their parameters. Which parameters do you skip, and which learning rate applies?")
 
 
-def steps(student, values, gradients, groups, later=None, added=(), lr=0.5):
+def steps(student, values, gradients, groups, later=None, added=(), lr=0.5, loaded=False):
     """The parameters after each step. A group is (places in values, settings); later: the lr of all from step 2 on.
 
     Parameters at the places `added` come as one more group before step 2, with an lr of 0.125. lr = None: the default.
+    `loaded`: the optimizer loads its own state_dict before step 2, which gives it new groups.
     """
     import torch
 
@@ -21,6 +22,8 @@ def steps(student, values, gradients, groups, later=None, added=(), lr=0.5):
     after = {}
     try:
         for number, step in enumerate(gradients, 1):
+            if number == 2 and loaded:
+                optimizer.load_state_dict(optimizer.state_dict())
             if number == 2 and added:
                 optimizer.add_param_group({"params": [parameters[i] for i in added], "lr": 0.125})
             if number == 2 and later is not None:
@@ -134,6 +137,7 @@ exercise.requirement(
         "no elements": given([torch.ones(0)], [[torch.ones(0)]], one),
         "float64": given([x.double()], [[gx.double() / 3]], one),
         "a huge gradient": given([x], [[1e30 * gx]], one),
+        "an infinite gradient": given([x], [[gx * torch.tensor([1.0, torch.inf])]], one),
         "a step of 0": given([x], [[gx]], one, lr=0.0),
         "the default lr": given([x], [[gx]], one, lr=None),
     },
@@ -154,6 +158,7 @@ exercise.requirement(
     edges={
         "three groups": given([y] * 3, [[gy] * 3] * 2, [([0], {"lr": 0.25}), ([1], {"lr": 1.0}), ([2], {"lr": 2.0})]),
         "an lr of 0": given([x, y], [[gx, gy]] * 2, [([0], {"lr": 0.25}), ([1], {})], 0.0),
+        "groups that were loaded": given([x, y], [[gx, gy]] * 2, [([0], {"lr": 0.25}), ([1], {})], 0.125, loaded=True),
         "a group that came later": given([x, y], [[gx, None], [gx, gy]], [([0], {"lr": 0.25})], None, [1]),
         "two parameters in a group": given([x, x, y], [[gx, -gx, gy]] * 2, [([0, 2], {"lr": 0.25}), ([1], {})], 0.125),
     },
@@ -389,6 +394,33 @@ class SGD(torch.optim.Optimizer):
             for p in group["params"]:
                 if p.grad is not None:
                     p -= (group.get("lr") or self.defaults["lr"]) * p.grad
+
+# %% wrong: remembers the list of groups, which load_state_dict replaces (from the statement)
+# unseen: students see no step after load_state_dict
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3):
+        super().__init__(params, defaults={"lr": lr})
+        self.groups = self.param_groups
+
+    def step(self, closure=None):
+        with torch.no_grad():
+            for group in self.groups:
+                for p in group["params"]:
+                    if p.grad is not None:
+                        p -= group["lr"] * p.grad
+
+# %% wrong: skips a parameter whose gradient is infinite anywhere (from the statement)
+# unseen: students see finite gradients only
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3):
+        super().__init__(params, defaults={"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None and torch.isfinite(p.grad).all():
+                    p.add_(p.grad, alpha=-group["lr"])
 
 # %% right: PyTorch's own
 class SGD(torch.optim.Optimizer):

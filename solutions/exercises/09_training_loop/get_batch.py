@@ -6,24 +6,31 @@ from autograder.authoring.strategies import any_of
 exercise = Exercise("Draw each window's first position from generator; each row takes context + 1 tokens from there.")
 
 
-def text_of(count, dtype, first=0):
-    """Ids that are all different, in no order: up to 251 of them. They cannot be written to, as in a mapped file."""
+def text_of(count, dtype, first=0, every=1):
+    """Ids that are all different, in no order: up to 251 of them. They cannot be written to, as in a mapped file.
+
+    With every = 2, they are every other number of an array.
+    """
     import numpy as np
 
     tokens = ((np.arange(count, dtype=np.int64) * 37 + 11) % 251 + first).astype(dtype)
+    if every > 1:
+        whole = np.zeros(count * every, tokens.dtype)
+        whole[::every] = tokens
+        tokens = whole[::every]
     tokens.setflags(write=False)
     return tokens
 
 
-def batches(student, count, dtype, batch, context, first=0, calls=1):
+def batches(student, count, dtype, batch, context, first=0, calls=1, every=1):
     """The inputs and targets of some calls."""
     import torch
 
-    tokens, generator = text_of(count, dtype, first), torch.Generator().manual_seed(3)
+    tokens, generator = text_of(count, dtype, first, every), torch.Generator().manual_seed(3)
     return [tuple(student.get_batch(tokens, batch, context, generator)) for _ in range(calls)]
 
 
-def places(drawn, count, dtype, batch, context, first=0, calls=1):
+def places(drawn, count, dtype, batch, context, first=0, calls=1, every=1):
     """The form of a batch, and how the places in the text of its tokens and of their targets are related."""
     place = {int(token): n for n, token in enumerate(text_of(count, dtype, first))}
     found = {"shapes": set(), "dtypes": set()}
@@ -186,7 +193,8 @@ dtypes = any_of("uint8", "uint16", "uint32", "int64", "int32", "int16")
 @st.composite
 def asked(draw):
     context = draw(st.integers(1, 20))
-    return given(context + draw(st.integers(1, 60)), draw(dtypes), draw(st.integers(1, 8)), context, 0, draw(st.integers(1, 3)))
+    calls, every = draw(st.integers(1, 3)), draw(any_of(1, 1, 3))
+    return given(context + draw(st.integers(1, 60)), draw(dtypes), draw(st.integers(1, 8)), context, 0, calls, every)
 
 
 @st.composite
@@ -244,6 +252,7 @@ exercise.requirement(
     edges={
         "a context of 1": given(40, "uint16", 3, 1, 0, 20),
         "a long context": given(250, "uint8", 3, 240, 0, 20),
+        "every other number of an array": given(40, "uint16", 3, 4, 0, 20, 2),
         "ids beyond 16 bits": given(40, "uint32", 3, 4, 2**32 - 300, 5),
         "the largest of 16 bits": given(40, "uint16", 3, 4, 2**16 - 260, 5),
         "the other order of bytes": given(40, ">u2", 3, 4),
@@ -497,6 +506,18 @@ def get_batch(
     inputs = np.stack([tokens[s : s + context].astype(np.int32) for s in starts])
     targets = np.stack([tokens[s + 1 : s + 1 + context].astype(np.int32) for s in starts])
     return torch.from_numpy(inputs).long(), torch.from_numpy(targets).long()
+
+# %% wrong: windows by as_strided, as if the ids were next to each other in memory (from the statement)
+# unseen: students see arrays whose numbers are next to each other
+def get_batch(tokens, batch, context, generator):
+    count = tokens.size - context
+    if count <= 0:
+        raise ValueError("too few tokens")
+    steps = (tokens.itemsize, tokens.itemsize)
+    windows = np.lib.stride_tricks.as_strided(tokens, shape=(count, context + 1), strides=steps, writeable=False)
+    starts = torch.randint(0, count, (batch,), generator=generator)
+    rows = torch.from_numpy(windows[starts.numpy()].astype(np.int64))
+    return rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
 
 # %% right: slices, one after the other
 def get_batch(tokens, batch, context, generator):

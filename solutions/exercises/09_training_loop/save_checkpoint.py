@@ -274,6 +274,7 @@ def unchanged(student, seed, kind="AdamW", training=True):
             np.random.seed(seed)
             a_step(*run)
             model.train(training)
+            model[3].train(not training)
             model[3].bias.requires_grad_(False)
             student.save_checkpoint(path, model, optimizer, 3, generator)
             return state_of(model, optimizer) | {
@@ -664,6 +665,27 @@ def load_checkpoint(
     generator.set_state(state["generator"])
     torch.set_rng_state(state["torch"])
     return state["step"]
+
+# %% wrong: eval() and train() around the save switch all of the model's modules (from the statement)
+def save_checkpoint(path, model, optimizer, step, generator):
+    training = model.training
+    model.eval()
+    try:
+        contents = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step,
+                    "generator": generator.get_state(), "global": torch.get_rng_state()}
+        partial = path.with_name(path.name + ".partial")
+        torch.save(contents, partial)
+        partial.replace(path)
+    finally:
+        model.train(training)
+
+def load_checkpoint(path, model, optimizer, generator):
+    contents = torch.load(path)
+    model.load_state_dict(contents["model"])
+    optimizer.load_state_dict(contents["optimizer"])
+    generator.set_state(contents["generator"])
+    torch.set_rng_state(contents["global"])
+    return contents["step"]
 
 # %% right: names of its own for torch.save and os.replace
 from os import replace as put_in_place

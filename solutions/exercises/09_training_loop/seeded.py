@@ -30,7 +30,7 @@ def drawn(student, seed, inner=None, error=None, early=False, start=11):
         np.random.set_state(states[1])
         torch.set_rng_state(states[2])
 
-    stop = {"KeyError": KeyError, "KeyboardInterrupt": KeyboardInterrupt}[error]("stop") if error else None
+    stop = {"KeyError": KeyError, "KeyboardInterrupt": KeyboardInterrupt, "SystemExit": SystemExit}[error]("stop") if error else None
     if stop is not None:
         stop.__cause__ = cause = OSError("what came before")
     ours = save()
@@ -61,7 +61,7 @@ def drawn(student, seed, inner=None, error=None, early=False, start=11):
                     }
                 if stop is not None:
                     raise stop
-        except (Exception, KeyboardInterrupt) as raised:
+        except (Exception, KeyboardInterrupt, SystemExit) as raised:
             if stop is None or (raised is not stop and not isinstance(raised, Exception)):
                 raise
             came = f"the {error} of the block" if raised is stop else f"{type(raised).__name__}: {raised}"
@@ -143,8 +143,9 @@ exercise.requirement(
         "the largest": given(2**32 - 1, error="KeyError"),
         "zero": given(0, error="KeyError", start=5),
         "after a block in it": given(3, 4, error="KeyboardInterrupt"),
+        "the block exits": given(5, error="SystemExit"),
     },
-    domain=st.builds(given, seeds, error=st.sampled_from(["KeyError", "KeyboardInterrupt"]), start=starts),
+    domain=st.builds(given, seeds, error=st.sampled_from(["KeyError", "KeyboardInterrupt", "SystemExit"]), start=starts),
     hint="An error in the block is raised at the yield. What has to happen all the same?",
 )
 exercise.requirement(
@@ -466,6 +467,27 @@ def seeded(seed: int) -> Iterator[None]:
         finally:
             random.setstate(python_state)
             np.random.set_state(numpy_state)
+
+# %% wrong: restores after an Exception and a KeyboardInterrupt, not after a SystemExit (from the statement)
+# unseen: students see no block that exits
+@contextmanager
+def seeded(seed):
+    python_state, numpy_state = random.getstate(), np.random.get_state()
+
+    def restore():
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)
+
+    with torch.random.fork_rng():
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+        try:
+            yield
+        except (Exception, KeyboardInterrupt):
+            restore()
+            raise
+        restore()
 
 # %% right: a class
 class seeded:

@@ -67,15 +67,20 @@ def opened(student, ids, stored, vocab_size):
         path = pathlib.Path(place) / "ids.npy"
         np.save(path, np.array(ids, dtype=stored))
         tokens = student.open_tokens(path, vocab_size)
-        base, mapped = tokens, False
+        base, mapped, writeable = tokens, False, tokens.flags.writeable
         while base is not None and not mapped:
             mapped = isinstance(base, mmap.mmap)
             base = getattr(base, "base", None)
+        try:
+            tokens.flags.writeable, again = True, True
+        except ValueError:  # the file itself is mapped read-only
+            again = False
         return {
             "ids": tokens.tolist(),
             "dtype": tokens.dtype.str,
             "mapped": mapped,
-            "can be written to": bool(tokens.flags.writeable),
+            "can be written to": bool(writeable),
+            "can be made writeable again": again,
         }
 
 
@@ -441,6 +446,20 @@ def open_tokens(path: Path, vocab_size: int) -> NDArray[Any]:
     if tokens.dtype != token_dtype(vocab_size):
         raise ValueError(f"the file has dtype {tokens.dtype}")
     return tokens
+
+# %% mistake: maps the file for writing, and then forbids it
+# says: The file itself has to be mapped read-only; np.load's mmap_mode decides that.
+def write_tokens(path, tokens, vocab_size):
+    if min(tokens) < 0 or max(tokens) >= vocab_size:
+        raise ValueError("an id is not in the vocabulary")
+    np.save(path, np.array(tokens, dtype=np.min_scalar_type(vocab_size - 1)))
+
+def open_tokens(path, vocab_size):
+    mapped = np.load(path, mmap_mode="r+")
+    mapped.flags.writeable = False
+    if mapped.dtype != np.min_scalar_type(vocab_size - 1):
+        raise ValueError(f"{path} holds {mapped.dtype}")
+    return mapped
 
 # %% right: an error of its own, and bytes written by hand
 class NotInVocabulary(ValueError):

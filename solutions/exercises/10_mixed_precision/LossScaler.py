@@ -25,7 +25,7 @@ def scaled(student, value, factor, overflows=0):
     if tensor and result.requires_grad:
         result.sum().backward()
     return {
-        "the result is a tensor": tensor,
+        "the result is a new tensor": tensor and result is not loss,
         "the scaled loss": result.detach().clone() if tensor else result,
         "the gradient that reaches the original loss": start.grad,
         "the original loss, afterward": loss.detach().clone(),
@@ -158,6 +158,7 @@ exercise.requirement(
         "a loss of 0": given(torch.tensor(0.0), 8.0),
         "a negative loss": given(torch.tensor(-3.0), 8.0),
         "a factor below 1": given(torch.tensor(3.0), 1.0, 3),
+        "a factor of 1": given(torch.tensor(3.0), 1.0),
         "a loss with a dimension": given(torch.tensor([0.5]), 8.0),
         "float64": given(torch.tensor(0.1, dtype=torch.float64), 3.0),
         "no power of two": given(torch.tensor(0.3), 10.0, 1),
@@ -565,6 +566,38 @@ class LossScaler:
 
     def load_state_dict(self, state):
         self.__dict__ = state
+
+# %% wrong: returns the loss itself if the factor is 1 (from the statement)
+# unseen: students see larger factors
+class LossScaler:
+    def __init__(self, factor=2.0**16, growth_interval=2_000):
+        self.factor, self.growth_interval, self.good_steps = float(factor), growth_interval, 0
+
+    def scale(self, loss):
+        return loss if self.factor == 1 else self.factor * loss
+
+    def step(self, optimizer):
+        finite = True
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad /= self.factor
+                    finite &= bool(p.grad.isfinite().all())
+        if finite:
+            optimizer.step()
+            self.good_steps += 1
+            if self.good_steps == self.growth_interval:
+                self.factor, self.good_steps = 2 * self.factor, 0
+        else:
+            self.factor, self.good_steps = self.factor / 2, 0
+        return finite
+
+    def state_dict(self):
+        return {name: getattr(self, name) for name in ("factor", "growth_interval", "good_steps")}
+
+    def load_state_dict(self, state):
+        for name, value in state.items():
+            setattr(self, name, value)
 
 # %% right: new gradients, and one list of them
 class LossScaler:

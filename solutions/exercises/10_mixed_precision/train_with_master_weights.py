@@ -1,3 +1,5 @@
+import math
+
 import torch
 from hypothesis import strategies as st
 
@@ -148,6 +150,7 @@ exercise.requirement(
         "momentum": given([numbers(1.0, 2.0)], [1.0] * 6, 1e-3, "momentum"),
         "a large step": given([numbers(1.0, 2.0)], [1.0, 2.0], 0.3),
         "there and back": given([numbers(1.0, 2.0)], [1.0, -1.0, 1.0, -1.0], 1e-3),
+        "an infinite loss": given([numbers(1.0, 2.0)], [1.0, math.inf, 1.0], 1e-3, "SGD"),
     },
     domain=runs(any_of(1e-3, 2e-4, 0.01)),
     hint="Use the same optimizer from the first step to the last, and never round the masters.",
@@ -417,6 +420,28 @@ def train_with_master_weights(model, make_optimizer, batches, loss_of):
             m.grad = p.grad.float()
         optimizer.step()
         model.load_state_dict(twin.state_dict())
+    return losses, masters
+
+# %% wrong: leaves out a batch whose loss is not finite (from the statement)
+# unseen: students see finite losses only
+def train_with_master_weights(model, make_optimizer, batches, loss_of):
+    masters = [p.detach().clone() for p in model.parameters()]
+    model.bfloat16()
+    optimizer = make_optimizer(masters)
+    losses = []
+    for batch in batches:
+        model.zero_grad()
+        loss = loss_of(model, batch)
+        losses.append(loss.item())
+        if not math.isfinite(losses[-1]):
+            continue
+        loss.backward()
+        for p, master in zip(model.parameters(), masters, strict=True):
+            master.grad = p.grad.float()
+        optimizer.step()
+        with torch.no_grad():
+            for p, master in zip(model.parameters(), masters, strict=True):
+                p.copy_(master)
     return losses, masters
 
 # %% right: backward, zero_grad, no_grad
