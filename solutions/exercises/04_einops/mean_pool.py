@@ -45,6 +45,7 @@ def batches(draw, fillers=(0.0, 1000.0), zeros=False, dtypes=(torch.float64,)):
     if zeros:
         x = x * draw(masks(t, d)) * draw(masks(b, t))[:, :, None]
     mask = draw(masks(b, t))
+    mask = mask.mT.contiguous().mT if draw(st.booleans()) else mask
     x[~mask] = draw(any_of(*fillers))
     return given(x, mask)
 
@@ -89,6 +90,7 @@ exercise.requirement(
         "numbers of none": given(x[:, :, :0], right),
         "no padding": given(x, torch.ones(2, 2, dtype=torch.bool)),
         "a token in the middle": given(three[:1], torch.tensor([[False, True, False]])),
+        "a mask in another order": given(x, left.mT.contiguous().mT),
         "a hole": given(three, torch.tensor([[True, False, True], [False, True, False]])),
         "as many tokens as there may be": given(torch.ones(1, 2048, 1, dtype=torch.bfloat16), torch.ones(1, 2048) > 0),
         "float16": given(torch.full((1, 2048, 1), 3.0, dtype=torch.float16), torch.ones(1, 2048) > 0),
@@ -326,6 +328,13 @@ def mean_pool(x, mask):
 def mean_pool(x, mask):
     real = x.masked_fill(~mask[:, :, None], 0)
     return (real / mask.sum(dim=1)[:, None, None]).sum(dim=1)
+
+# %% wrong: a view of the mask, whose strides may not allow it (from the statement)
+# unseen: students see no mask with other strides
+def mean_pool(x, mask):
+    b, t, d = x.shape
+    flat = x.reshape(b * t, d).masked_fill(~mask.view(b * t, 1), 0)
+    return (flat.reshape(b, t, d).double().sum(1) / mask.sum(1, keepdim=True)).to(x.dtype)
 
 # %% right: sentence by sentence
 def mean_pool(x, mask):

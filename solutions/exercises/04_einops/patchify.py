@@ -130,6 +130,7 @@ exercise.requirement(
         "one pixel": given(numbers(1, 1, 1), 1, 1),
         "two images": given(numbers(2, 6, 8), 2, 4),
         "a square": given(numbers(1, 4, 12), 2, 4),
+        "no square, but four patches": given(numbers(1, 4, 12), 2, 2),
         "channels and pixels of one number": given(numbers(1, 6, 8), 2, 6),
         "many channels": given(numbers(1, 2, 28), 2, 2),
         "patches of one pixel": given(numbers(2, 6, 3), 1, 3),
@@ -357,6 +358,17 @@ def patchify(images, size):
 
 def unpatchify(patches, size, height):
     return rearrange(patches, "b (h w) (p q c) -> b c (h p) (w q)", h=height // size, p=size, q=size)
+
+# %% wrong: takes a square number of patches for a square image (from the statement)
+# unseen: students see no such number in an image that isn't square
+def patchify(images, size):
+    return rearrange(images, "b c (y p) (x q) -> b (y x) (p q c)", p=size, q=size)
+
+
+def unpatchify(patches, size, height):
+    n = patches.shape[1]
+    side = math.isqrt(n)
+    return rearrange(patches, "b (y x) (p q c) -> b c (y p) (x q)", y=side if side * side == n else height // size, p=size, q=size)
 
 # %% right: the old way
 def patchify(images, size):

@@ -28,6 +28,7 @@ def run(student, weights, x, gradient, kind="tanh", before=None, frozen=(), shar
             self.weight = torch.nn.Parameter(weight.clone(), requires_grad="weight" not in frozen)
             self.bias = torch.nn.Parameter(torch.ones_like(weight[0]), requires_grad="bias" not in frozen)
             self.unused = torch.nn.Parameter(torch.ones_like(weight[0]))
+            self.inside = torch.nn.Identity()
 
         def forward(self, x):
             if not isinstance(x, torch.Tensor):
@@ -51,6 +52,8 @@ def run(student, weights, x, gradient, kind="tanh", before=None, frozen=(), shar
 
     events, made = [], {}
     blocks = [Block(weight, number).train(training) for number, weight in enumerate(weights)]
+    for block in blocks:
+        block.inside.train(not training)
     chain = [blocks[0], blocks[0]] if shared else blocks
     start = x.clone().requires_grad_()
     parameters = [p for block in blocks for p in block.parameters()]
@@ -78,6 +81,7 @@ def run(student, weights, x, gradient, kind="tanh", before=None, frozen=(), shar
         "the output": value,
         "the gradient of x": start.grad,
         "the blocks' modes afterward": ["training" if block.training else "eval" for block in blocks],
+        "the modes of the modules in them are as they were": all(block.inside.training is not training for block in blocks),
         "the gradients of the block's parameters": {name: p.grad for name, p in chain[-1].named_parameters()},
         "blocks run in forward": forward,
         "blocks run in backward": events[len(forward) :],
@@ -85,7 +89,8 @@ def run(student, weights, x, gradient, kind="tanh", before=None, frozen=(), shar
     }
 
 
-X, PARAMETERS = ("the output", "the gradient of x", "the blocks' modes afterward"), ("the gradients of the block's parameters",)
+X, PARAMETERS = ("the output", "the gradient of x", "the blocks' modes afterward",
+                 "the modes of the modules in them are as they were"), ("the gradients of the block's parameters",)
 RUNS, BYTES = ("blocks run in forward", "blocks run in backward"), ("bytes kept besides the first x",)
 rows = torch.tensor([[0.5, -1.0], [0.25, 0.0], [1.0, 2.0]])
 first = torch.tensor([[0.5, 0.25, -0.5], [1.0, -0.25, 0.125]])
@@ -409,6 +414,24 @@ class Checkpoint(torch.autograd.Function):
             out = ctx.block(ctx.leaf)
         out.backward(gradient)
         return None, ctx.leaf.grad.clone()
+
+# %% wrong: sets the mode of all the block's modules for the second run (from the statement)
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, block, x):
+        ctx.block, ctx.training = block, block.training
+        ctx.save_for_backward(x)
+        return block(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        x = x.detach().requires_grad_()
+        ctx.block.train(ctx.training)
+        with torch.enable_grad():
+            out = ctx.block(x)
+        out.backward(gradient)
+        return None, x.grad
 
 # %% right: puts x on ctx itself
 class Checkpoint(torch.autograd.Function):

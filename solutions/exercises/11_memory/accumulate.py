@@ -27,6 +27,7 @@ def run(student, weight, x, y, size, kind="squared", frozen=False, before=None, 
             self.bias = torch.nn.Parameter(torch.zeros(len(weight), dtype=weight.dtype))
             self.scale = torch.nn.Parameter(torch.ones((), dtype=weight.dtype))
             self.unused = torch.nn.Parameter(torch.ones(1, dtype=weight.dtype))
+            self.inside = torch.nn.Identity()
 
         def forward(self, rows):
             passed.append([next((n for n, each in enumerate(x) if torch.equal(each, row)), -1) for row in rows])
@@ -51,6 +52,7 @@ def run(student, weight, x, y, size, kind="squared", frozen=False, before=None, 
 
     passed, alive, parts = [], [], []
     model = Model().train(training)
+    model.inside.train(not training)
     if before is not None:
         for p in model.parameters():
             p.grad = torch.full_like(p, before) if p.requires_grad else None
@@ -58,6 +60,7 @@ def run(student, weight, x, y, size, kind="squared", frozen=False, before=None, 
     return {
         "gradients": {name: p.grad for name, p in model.named_parameters()},
         "the model's mode afterward": "training" if model.training else "eval",
+        "the mode of a module inside it is as it was": model.inside.training is not training,
         "the loss returned": returned.item() if torch.is_tensor(returned) else returned,
         "its type": type(returned).__name__,
         "rows in each pass": passed,
@@ -80,7 +83,7 @@ def twice(student, weight, x, y, size, kind, before):
     }
 
 
-GRADIENTS, LOSS = ("gradients", "the model's mode afterward"), ("the loss returned", "its type")
+GRADIENTS, LOSS = ("gradients", "the model's mode afterward", "the mode of a module inside it is as it was"), ("the loss returned", "its type")
 PASSES = ("rows in each pass", "microbatches whose activations are kept at once")
 batch = torch.tensor([[1.0], [2.0], [-1.0], [0.5], [3.0], [-2.0]])
 goals = torch.tensor([[1.0], [0.0], [2.0], [-1.0], [8.0], [5.0]])
@@ -324,6 +327,16 @@ def accumulate(
         if p.grad is not None:
             p.grad /= len(x)
     return total / len(x)
+
+# %% wrong: sets the mode of all modules, before each microbatch (from the statement)
+def accumulate(model, loss, x, y, size):
+    training, total = model.training, 0.0
+    for rows, goal in zip(x.split(size), y.split(size), strict=True):
+        model.train(training)
+        value = loss(model(rows), goal) * len(rows) / len(x)
+        value.backward()
+        total += value.item()
+    return total
 
 # %% right: split, and weights from the rows that are left
 def accumulate(model, loss, x, y, size):

@@ -62,6 +62,7 @@ def run(student, batch, heads, kv_heads, size, capacity, counts, scale=1.0, seed
             other.attend(q, k, v)  # the cache of another layer
     if forget:
         cache.length -= forget
+        cache.keys[:, :, cache.length :] = cache.values[:, :, cache.length :] = torch.nan  # whatever it was
         with torch.no_grad():
             results.append(cache.attend(vectors(heads, 1), vectors(kv_heads, 1), vectors(kv_heads, 1)).clone())
         lengths.append(int(cache.length))
@@ -156,10 +157,10 @@ def runs(draw, groups=st.just(1), scale=st.just(1.0), full=False, alike=False, d
                  draw(scale), draw(st.integers(0, 99)), alike, draw(devices))  # fmt: skip
 
 
-def case(*args, says="", device="cpu", scale=1.0):
+def case(*args, says="", device="cpu", scale=1.0, forget=0):
     """A case in which all key-value heads are alike: which of them a query head uses makes no difference."""
     alike = f"{says}; all key-value heads have the same keys and values"
-    return given(*args, scale, 0, True, device, says=says and alike)
+    return given(*args, scale, 0, True, device, forget, says=says and alike)
 
 
 sizes = st.integers(1, 5)
@@ -204,6 +205,7 @@ exercise.requirement(
         "tiny scores": case(1, 1, 1, 4, 8, [3, 2, 1], scale=1e-3),
         "on another device": case(2, 4, 2, 4, 8, [3, 1], device="meta"),
         "many heads": case(1, 32, 8, 4, 5, [3, 1]),
+        "two tokens are forgotten": case(2, 2, 2, 3, 9, [3, 1, 2], forget=2),
     },
     domain=runs(groups=st.integers(1, 4), scale=any_of(1.0, 1.0, 0.1, 10.0), alike=True,
                 devices=any_of("cpu", "cpu", "cpu", "meta")),

@@ -50,6 +50,7 @@ exercise.requirement(
         "all tokens are new": given(model(), 2, 9, 9, INF, 1e3),
         "many sequences": given(model(), 10**6, 1, 10, 1e13, 1e9),
         "one of everything": given(model(1, 1, 1, 1, 1), 1, 1, 1, INF, 1.0),
+        "both infinite": given(model(), 2, 3, 5, INF, INF),
         "4-bit weights": given(LLAMA | {"weight_bytes": 4_221_520_128}, 64, 1, 2_048, *CARD),
         "both take equally long": given(model(128, 256, 1, 8, 32), 1, 1, 8, 512.0, 512.0),
     },

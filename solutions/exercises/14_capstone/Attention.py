@@ -66,11 +66,15 @@ def gradients(student, x, qkv, out, heads, training=True):
 def holds(student, width, heads, device="cpu"):
     """What a layer trains and stores."""
     import torch
+    from torch.utils._pytree import tree_leaves
 
     with torch.device(device):
         layer = student.Attention(width, heads)
+        layer(torch.ones(1, 2, width))
+    registered = ("_parameters", "_buffers", "_modules")
     elsewhere = [
-        name for module in layer.modules() for name, value in vars(module).items() if torch.is_tensor(value)
+        name for module in layer.modules() for name, value in vars(module).items()
+        if name not in registered and any(map(torch.is_tensor, tree_leaves(value)))
     ]
     return {
         "parameters": {name: list(p.shape) for name, p in sorted(layer.named_parameters())},

@@ -29,7 +29,7 @@ def write(student, ids, count, heads, size, blocks, places=24, dtype="float64", 
         def __init__(self):
             super().__init__()
             self.attention = Attention()
-            self.norm_1, self.norm_2 = torch.nn.LayerNorm(width), torch.nn.LayerNorm(width)
+            self.norm_1, self.norm_2 = torch.nn.LayerNorm(width, eps=0.1), torch.nn.LayerNorm(width, eps=0.2)
             self.up = torch.nn.Linear(width, 4 * width, bias=False)
             self.down = torch.nn.Linear(4 * width, width, bias=False)
 
@@ -38,7 +38,7 @@ def write(student, ids, count, heads, size, blocks, places=24, dtype="float64", 
             super().__init__()
             self.tokens, self.places = torch.nn.Embedding(vocabulary, width), torch.nn.Embedding(places, width)
             self.blocks = torch.nn.ModuleList(Block() for _ in range(blocks))
-            self.norm = torch.nn.LayerNorm(width)
+            self.norm = torch.nn.LayerNorm(width, eps=0.3)
 
     model = Model().to(getattr(torch, dtype))
     with torch.no_grad():
