@@ -60,6 +60,7 @@ exercise.requirement(
         "nothing is divided, and nothing padded": given(1_001, 4, 0, mixed),
         "fewer parameters than ranks, and nothing divided": given(5, 8, 0, mixed),
         "the paper's example": given(7_500_000_000, 64, 2, mixed),
+        "more bytes than a float holds exactly": given(10**15 - 1, 1, 0, {"parameters": 2, "gradients": 2, "state": 13}),
     },
     domain=even(),
     hint="Which kind does each stage divide, in addition to those that the stages before it divide?",
@@ -189,6 +190,13 @@ def zero_bytes(
         whole = parameters * size
         result[kind] = -(-whole // ranks) if stage >= since[kind] else whole
     return result
+
+# %% wrong: products of floats (from the statement)
+# unseen: students see no result beyond what a float holds exactly
+def zero_bytes(parameters, ranks, stage, recipe):
+    kinds = ["state", "gradients", "parameters"]
+    each = [math.ceil(parameters / ranks) if n < stage else parameters for n in range(3)]
+    return {kind: int(float(count) * recipe[kind]) for kind, count in zip(kinds, each)}
 
 # %% right: rounds up with math.ceil
 def zero_bytes(parameters, ranks, stage, recipe):
