@@ -21,7 +21,7 @@ def asked(student, x, index):
         def __torch_function__(self, function, types, args=(), kwargs=None):
             result = function(*args, **(kwargs or {}))
             name = getattr(function, "__name__", str(function))
-            if name not in asks and any(given is known for given in tree_leaves((args, kwargs)) for known in of_x):
+            if name not in asks and any(each is known for each in tree_leaves((args, kwargs)) for known in of_x):
                 done.add(name)
                 of_x.extend(made for made in tree_leaves(result) if isinstance(made, torch.Tensor))
             return result

@@ -120,12 +120,11 @@ def moved(student, weights, x, *where):
     held = [module.weight for module in (*layers, model.final)]
     for each in where:
         x = x.to(each)
-    y, later = model(x).detach(), model.eval()(x).detach()
     return {
         "dtypes of the weights": sorted({str(w.dtype) for w in held}),
         "devices of the weights": sorted({w.device.type for w in held}),
-        "model(x)": y if isinstance(y, torch.Tensor) else "no tensor",
-        "model.eval()(x)": later if isinstance(later, torch.Tensor) else "no tensor",
+        "model(x)": model(x).detach(),
+        "model.eval()(x)": model.eval()(x).detach(),
     }
 
 
@@ -330,6 +329,8 @@ exercise.mistake("This is nn.Linear: use your own Linear, without biases.", "(Li
                  "= Linear(dim, 1) → = nn.Linear(dim, 1)")  # fmt: skip
 exercise.mistake("Linear has no bias.", "self.weight = nn → self.bias = nn.Parameter(torch.zeros(d_out))\n        self.weight = nn",
                  "x @ self.weight → x @ self.weight + self.bias")  # fmt: skip
+exercise.mistake("Record gradients after .eval(), too: it only switches layers such as dropout.",
+                 "x @ self.weight → x @ (self.weight if self.training else self.weight.detach())")  # fmt: skip
 exercise.mistake("x may have any number of leading dimensions, not just one.", "x @ self.weight → x.mm(self.weight)")
 exercise.mistake("Scale the weights when you create them, not at each use.", f"{new} → torch.randn(d_in, d_out)",
                  "x @ self.weight → x @ self.weight / math.sqrt(len(self.weight))")  # fmt: skip
@@ -498,28 +499,6 @@ class Cruncher(nn.Module):
         self.final = Linear(dim, 1)
 
     def forward(self, x: Float[Tensor, "B dim"]) -> Float[Tensor, "B"]:
-        for layer in self.layers:
-            x = layer(x)
-        return self.final(x).squeeze(-1)
-
-# %% mistake: nothing is recorded in eval mode
-# says: Record gradients after .eval(), too: it only switches layers such as dropout.
-class Linear(nn.Module):
-    def __init__(self, d_in, d_out):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(d_in, d_out) / math.sqrt(d_in))
-
-    def forward(self, x):
-        return x @ (self.weight if self.training else self.weight.detach())
-
-
-class Cruncher(nn.Module):
-    def __init__(self, dim, num_layers):
-        super().__init__()
-        self.layers = nn.ModuleList([Linear(dim, dim) for _ in range(num_layers)])
-        self.final = Linear(dim, 1)
-
-    def forward(self, x):
         for layer in self.layers:
             x = layer(x)
         return self.final(x).squeeze(-1)

@@ -134,7 +134,8 @@ def generators(student, shape, std, one, other):
 
 stds = any_of(1.0, 0.02, 5.0, 1 / 128, 40.0, 3.0, 1e-4)
 SHARES = ("standard deviation, divided by std", "mean", "share within 1 std", "share from 1.5 to 2 std", "share beyond 2 std",
-          "share within 1 std of those drawn again", "mean of those drawn again", "mean product of neighbors", "largest correlation with the numbers so many places further on")
+          "share within 1 std of those drawn again", "mean of those drawn again", "mean product of neighbors",
+          "largest correlation with the numbers so many places further on")  # fmt: skip
 
 
 def of_about(least, most):

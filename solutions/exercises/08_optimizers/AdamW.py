@@ -37,7 +37,7 @@ def steps(student, values, gradients, groups, interrupted=0, later=None, frozen=
         for place, p in enumerate(parameters, 1):
             which = f"parameter {place}" if len(parameters) > 1 else "p"
             after[f"{which} after step {number}"] = p.detach().clone()
-        if number == 1 or not rewound:
+        if number == (1 if rewound else interrupted):
             saved = copy.deepcopy(optimizer.state_dict())
         if number == interrupted:
             optimizer = optimizer if rewound else new_optimizer()

@@ -9,15 +9,14 @@ exercise = Exercise("Draw each window's first position from generator; each row 
 def text_of(count, dtype, first=0, every=1):
     """Ids that are all different, in no order: up to 251 of them. They cannot be written to, as in a mapped file.
 
-    With every = 2, they are every other number of an array.
+    They are each `every`-th number of an array.
     """
     import numpy as np
 
     tokens = ((np.arange(count, dtype=np.int64) * 37 + 11) % 251 + first).astype(dtype)
-    if every > 1:
-        whole = np.zeros(count * every, tokens.dtype)
-        whole[::every] = tokens
-        tokens = whole[::every]
+    whole = np.zeros(count * every, tokens.dtype)
+    whole[::every] = tokens
+    tokens = whole[::every]
     tokens.setflags(write=False)
     return tokens
 

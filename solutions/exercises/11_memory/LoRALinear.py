@@ -335,6 +335,11 @@ exercise.mistake(
     "torch.randn_like(weight[:1].expand(rank, -1)) → torch.randn(rank, weight.shape[1], dtype=weight.dtype)",
     "weight.new_zeros(weight.shape[0], rank) → torch.zeros(weight.shape[0], rank, dtype=weight.dtype)",
 )  # fmt: skip
+exercise.mistake("Don't make the product of up and down in `forward`, whatever the mode: that's what merged() is for.",
+                 "return self.base(x) → if not self.training:\n            return nn.functional.linear(x, self.base.weight + "
+                 "self.scale * (self.up @ self.down), self.base.bias)\n        return self.base(x)")  # fmt: skip
+exercise.mistake("Record gradients after .eval(), too: it only switches layers such as dropout.",
+                 "return self.base(x) → with torch.set_grad_enabled(self.training):\n            return self.base(x)")  # fmt: skip
 exercise.mistake("In your code, the base's parameters aren't among the layer's, so `.to` and state_dict miss them.",
                  "self.base, self.scale = base, alpha / rank → self.bases, self.scale = [base], alpha / rank",
                  "self.base(x) → self.bases[0](x)", "self.base.weight + → self.bases[0].weight +")  # fmt: skip
@@ -475,43 +480,6 @@ class LoRALinear(nn.Module):
     @torch.no_grad()
     def merged(self):
         return self.weight + self.scale * self.up @ self.down
-
-# %% mistake: multiplies by the merged weight after eval()
-# says: Don't make the product of up and down in `forward`, whatever the mode: that's what merged() is for.
-class LoRALinear(nn.Module):
-    def __init__(self, base, rank, alpha):
-        super().__init__()
-        self.base, self.scale = base.requires_grad_(False), alpha / rank
-        w = base.weight
-        self.down = nn.Parameter(torch.randn_like(w[:1].expand(rank, -1)) / base.in_features**0.5)
-        self.up = nn.Parameter(w.new_zeros(base.out_features, rank))
-
-    def forward(self, x):
-        if self.training:
-            return self.base(x) + self.scale * (x @ self.down.T @ self.up.T)
-        return F.linear(x, self.base.weight + self.scale * (self.up @ self.down), self.base.bias)
-
-    @torch.no_grad()
-    def merged(self):
-        return self.base.weight + self.scale * (self.up @ self.down)
-
-# %% mistake: records nothing after eval()
-# says: Record gradients after .eval(), too: it only switches layers such as dropout.
-class LoRALinear(nn.Module):
-    def __init__(self, base, rank, alpha):
-        super().__init__()
-        self.base, self.scale = base.requires_grad_(False), alpha / rank
-        w = base.weight
-        self.down = nn.Parameter(torch.randn_like(w[:1].expand(rank, -1)) / base.in_features**0.5)
-        self.up = nn.Parameter(w.new_zeros(base.out_features, rank))
-
-    def forward(self, x):
-        with torch.set_grad_enabled(self.training):
-            return self.base(x) + self.scale * (x @ self.down.T @ self.up.T)
-
-    @torch.no_grad()
-    def merged(self):
-        return self.base.weight + self.scale * (self.up @ self.down)
 
 # %% right: with einsum and normal_
 class LoRALinear(nn.Module):

@@ -261,6 +261,8 @@ exercise.mistake("Keys and values have to let gradients through.", "(q, k, v, is
 exercise.mistake("Keys have to let gradients through.", "(q, k, v, is → (q, k.detach(), v, is")
 exercise.mistake("Nothing can be trained: no gradient gets through.",
                  "def forward → @torch.no_grad()\n    def forward")  # fmt: skip
+exercise.mistake("Record gradients in evaluation mode, too: it only switches layers such as dropout.",
+                 "return self.out( → with torch.set_grad_enabled(self.training):\n            return self.out(")  # fmt: skip
 exercise.mistake("x gets no gradient, so earlier layers couldn't learn.", "self.qkv(x) → self.qkv(x.detach())")
 exercise.mistake("out gets no gradient: call the layer instead of using its .data.",
                  'return self.out(rearrange(gathered, "b h t e -> b t (h e)")) → return F.linear(rearrange(gathered, "b h t e -> b t (h e)"), self.out.weight.data)')  # fmt: skip
@@ -424,20 +426,6 @@ class Attention(nn.Module):
         future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=x.device).triu(1)
         y = scores.masked_fill(future, -math.inf).softmax(dim=-1) @ v
         return self.out(rearrange(y, "b h t e -> b t (h e)"))
-
-# %% mistake: records nothing in evaluation mode
-# says: Record gradients in evaluation mode, too: it only switches layers such as dropout.
-class Attention(nn.Module):
-    def __init__(self, width, heads):
-        super().__init__()
-        self.qkv, self.out = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width, bias=False)
-        self.heads = heads
-
-    def forward(self, x):
-        with torch.set_grad_enabled(self.training):
-            q, k, v = rearrange(self.qkv(x), "b t (n h e) -> n b h t e", n=3, h=self.heads)
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-            return self.out(rearrange(y, "b h t e -> b t (h e)"))
 
 # %% right: unflatten, transpose, flatten
 class Attention(nn.Module):

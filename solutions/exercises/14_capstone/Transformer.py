@@ -264,6 +264,9 @@ exercise.mistake("Every block gets the embeddings: each should get the output of
 exercise.mistake("The blocks are used in the wrong order.", "nn.Sequential(*blocks) → nn.Sequential(*list(blocks)[::-1])")
 exercise.mistake("Return logits: the loss turns them into probabilities.", "self.tokens.weight) → self.tokens.weight).softmax(dim=-1)")
 exercise.mistake("Return logits: the loss turns them into probabilities.", "self.tokens.weight) → self.tokens.weight).log_softmax(dim=-1)")
+exercise.mistake("Return logits, in evaluation mode too: they are the dot products as they are.",
+                 "return F.linear( → logits = F.linear(",
+                 "self.tokens.weight) → self.tokens.weight)\n        return logits if self.training else logits.softmax(dim=-1)")  # fmt: skip
 exercise.mistake("Don't scale the logits: they are the dot products as they are.", "self.tokens.weight) → self.tokens.weight) / x.shape[-1] ** 0.5")
 exercise.mistake("Don't scale the token embeddings.", "x = self.tokens(ids) + → x = self.tokens(ids) * self.tokens.embedding_dim**0.5 +")
 exercise.mistake("Draw the matrices again: nn.Embedding starts with a std of 1, not 0.02.", "nn.init.normal_(p, std=0.02) → pass")
@@ -448,22 +451,6 @@ class Transformer(nn.Module):
         for block in self.blocks:
             x = block(x)
         return self.norm(x) @ self.tokens.weight.T
-
-# %% mistake: returns probabilities in evaluation mode
-# says: Return logits, in evaluation mode too: they are the dot products as they are.
-class Transformer(nn.Module):
-    def __init__(self, vocabulary, context, width, blocks):
-        super().__init__()
-        self.tokens, self.places = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
-        self.blocks, self.norm = nn.Sequential(*blocks), nn.LayerNorm(width)
-        for p in self.parameters():
-            if p.dim() == 2:
-                nn.init.normal_(p, std=0.02)
-
-    def forward(self, ids):
-        x = self.tokens(ids) + self.places.weight[: ids.shape[1]]
-        logits = self.norm(self.blocks(x)) @ self.tokens.weight.T
-        return logits if self.training else logits.softmax(dim=-1)
 
 # %% right: ModuleList, and a product by einsum
 class Transformer(nn.Module):

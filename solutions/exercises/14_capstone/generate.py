@@ -29,6 +29,7 @@ def write(student, ids, count, heads, size, blocks, places=24, dtype="float64", 
         def __init__(self):
             super().__init__()
             self.attention = Attention()
+            # Not the default: the norms themselves have to be called, and not a function that they may differ from.
             self.norm_1, self.norm_2 = torch.nn.LayerNorm(width, eps=0.1), torch.nn.LayerNorm(width, eps=0.2)
             self.up = torch.nn.Linear(width, 4 * width, bias=False)
             self.down = torch.nn.Linear(4 * width, width, bias=False)
