@@ -3,6 +3,8 @@
 import importlib.util
 import itertools
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +163,17 @@ def test_a_lecture_uses_the_result_of_each_of_its_exercises(path: Path) -> None:
         made = re.findall(r"^(?:def|class) (\w+)", exercise.solution, re.MULTILINE)
         used = [name for name in made if any(re.search(rf"\b{name}\b", text) for text in others)]
         assert used, f"{lecture.name} never uses {' or '.join(made)}, although exercise {exercise.name} asks for it"
+
+
+def test_what_requires_is_linted_where_programs_of_students_are_not(tmp_path: Path) -> None:
+    """A program that does what students do may be as careless as they are."""
+    for path in project.EXERCISES.glob("*/*.py"):
+        text = re.split(r"^# %% ", path.read_text(encoding="utf-8"), maxsplit=1, flags=re.MULTILINE)[0]
+        (tmp_path / f"{path.parent.name}_{path.name}").write_text(text.rstrip() + "\n", encoding="utf-8")
+    rules = ["--isolated", "--target-version", "py311", "--select", "E,F,UP", "--ignore", "E501,E731"]
+    command = [sys.executable, "-m", "ruff", "check", *rules, str(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout
 
 
 @pytest.mark.parametrize("folder", ["solutions", "course_utils", "autograder", "docs", "tests"])

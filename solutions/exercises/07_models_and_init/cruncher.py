@@ -114,8 +114,6 @@ def gradients(student, weights, x, training=True):
 
 def moved(student, weights, x, *where):
     """The parameters of a Cruncher that was moved, and what it makes of x."""
-    import torch
-
     model, layers = filled(student, weights, where)
     held = [module.weight for module in (*layers, model.final)]
     for each in where:
