@@ -596,7 +596,7 @@ factor.
 
 Write the `step` method of `AdamW`. For each parameter with a gradient: first shrink it,
 $p \leftarrow p \cdot (1 - \text{lr} \cdot \text{weight\_decay})$; then take Adam's step, with the formulas above.
-$\varepsilon$ is outside the root, added to the *corrected* $\sqrt{\hat v}$.
+$\varepsilon$, which is positive, is outside the root, added to the *corrected* $\sqrt{\hat v}$.
 
 Keep three things in `self.state[p]`: `"step"`, a plain `int` that counts the steps *this parameter* has taken ($t$ in
 the formulas, so 1 during its first step); and the moments `"exp_avg"` ($m$) and `"exp_avg_sq"` ($v$), tensors with the
@@ -1813,7 +1813,7 @@ bytes are missing. Return a dict with the keys
 - `"SGD"`: no state; `"momentum"`, `"AdaGrad"` and `"Lion"`: one number per parameter; `"AdamW"`: two;
 - `"Adafactor"`: for a matrix, one per row and one per column; for a vector, one for each of its numbers.
 
-Each shape belongs to a matrix or a vector: it has two dimensions or one.
+Each shape belongs to a matrix or a vector: it has two dimensions or one. `shapes` may be empty.
 """
 
 

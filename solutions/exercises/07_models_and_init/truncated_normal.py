@@ -86,16 +86,18 @@ def tails(found, shape, std):
     """What has become of those that lay outside."""
     import numpy as np
 
-    numbers, _ = found
+    numbers, seed = found
     x = numbers.detach().double() / std
     _, counts = np.unique(x.numpy(), return_counts=True)  # several times as fast as torch.unique
-    _, sizes = np.unique(x.abs().numpy(), return_counts=True)
+    magnitudes, sizes = np.unique(x.abs().numpy(), return_counts=True)
+    again = drawn_again(x, seed).abs().numpy()
     return {
         "shape": list(x.shape),
         "the largest magnitude, in std": x.abs().max().item(),
         "numbers that are ±3 · std": (x.abs() > 2.99999).sum().item(),
         "how often the most frequent number occurs": counts.max().item(),
         "share of magnitudes that occur once": (sizes == 1).mean().item(),
+        "share of those drawn again that copy another number": np.isin(again, magnitudes[sizes > 1]).mean().item(),
     }
 
 
@@ -208,6 +210,7 @@ exercise.requirement(
         "numbers that are ±3 · std": (0, 8),
         "how often the most frequent number occurs": (1, 50),  # float32 has few equal numbers among a million
         "share of magnitudes that occur once": (0.5, 1),
+        "share of those drawn again that copy another number": (0, 0.5),
     },
     visible=[many(0.02, 1_000, 1_000), many(5.0, 300, 400)],
     edges={
@@ -438,6 +441,15 @@ def truncated_normal(shape, std, generator):
 # %% wrong: a number outside becomes how far it is outside
 def truncated_normal(shape, std, generator):
     return torch.fmod(torch.randn(tuple(shape), generator=generator), 3) * std
+
+# %% wrong: numbers outside are replaced by copies of some inside (from the statement)
+def truncated_normal(shape, std, generator):
+    numbers = torch.randn(tuple(shape), generator=generator)
+    inside = numbers[numbers.abs() <= 3]
+    outside = numbers.abs() > 3
+    if outside.any():
+        numbers[outside] = inside[torch.randint(len(inside), (int(outside.sum()),), generator=generator)]
+    return numbers * std
 
 # %% right: the inverse of the distribution function
 def truncated_normal(shape, std, generator):

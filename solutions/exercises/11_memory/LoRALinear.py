@@ -34,25 +34,26 @@ def output(student, weight, bias, x, down, up, alpha, training=True):
 
 
 def large(student, training):
-    """How many tensors as large as the base's weight the forward pass of a larger layer makes."""
+    """How many tensors as large as the base's weight, or several of it, the forward passes of larger layers make."""
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
 
     base = torch.nn.Linear(64, 48)
-    layer, there = student.LoRALinear(base, 2, 3.0).train(training), base.weight.untyped_storage().data_ptr()
-    made = 0
+    there, size, made = base.weight.untyped_storage().data_ptr(), base.weight.numel(), 0
 
     class Watch(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
             nonlocal made
             result = function(*args, **(kwargs or {}))
-            new = [t for t in tree_leaves(result) if isinstance(t, torch.Tensor) and t.numel() >= base.weight.numel()]
+            new = [t for t in tree_leaves(result) if isinstance(t, torch.Tensor) and t.numel() and t.numel() % size == 0]
             made += sum(t.untyped_storage().data_ptr() != there for t in new)
             return result
 
-    with Watch():
-        layer(torch.ones(3, 64))
+    for rank, rows in ((2, 3), (40, 200)):  # with the latter, up · down before x takes fewer FLOPs
+        layer = student.LoRALinear(base, rank, 3.0).train(training)
+        with Watch():
+            layer(torch.ones(rows, 64))
     return made
 
 
@@ -300,6 +301,7 @@ exercise.mistake(
     "Multiply only the update by the factor, not the base's output.",
     "self.base(x) + self.scale * (x @ self.down.T @ self.up.T) → self.scale * (self.base(x) + x @ self.down.T @ "
     "self.up.T)",
+    together_with=["self.base(x) → self.base(x).detach()"],
 )  # fmt: skip
 exercise.mistake("merged() should return the whole weight: the base's plus the update.", "self.base.weight + → ")
 exercise.mistake(
@@ -480,6 +482,24 @@ class LoRALinear(nn.Module):
     @torch.no_grad()
     def merged(self):
         return self.weight + self.scale * self.up @ self.down
+
+# %% wrong: the order of the products that takes the fewest FLOPs (from the statement)
+class LoRALinear(nn.Module):
+    def __init__(self, base, rank, alpha):
+        super().__init__()
+        self.base, self.scale = base.requires_grad_(False), alpha / rank
+        weight = base.weight
+        self.down = nn.Parameter(torch.randn_like(weight[:1].expand(rank, -1)) / weight.shape[1] ** 0.5)
+        self.up = nn.Parameter(weight.new_zeros(weight.shape[0], rank))
+
+    def forward(self, x):
+        rows = x.reshape(-1, x.shape[-1])
+        change = torch.linalg.multi_dot([rows, self.down.T, self.up.T])
+        return self.base(x) + self.scale * change.reshape(*x.shape[:-1], -1)
+
+    @torch.no_grad()
+    def merged(self):
+        return self.base.weight + self.scale * (self.up @ self.down)
 
 # %% right: with einsum and normal_
 class LoRALinear(nn.Module):

@@ -265,7 +265,11 @@ exercise.mistake("Record gradients in evaluation mode, too: it only switches lay
                  "return self.out( → with torch.set_grad_enabled(self.training):\n            return self.out(")  # fmt: skip
 exercise.mistake("x gets no gradient, so earlier layers couldn't learn.", "self.qkv(x) → self.qkv(x.detach())")
 exercise.mistake("out gets no gradient: call the layer instead of using its .data.",
-                 'return self.out(rearrange(gathered, "b h t e -> b t (h e)")) → return F.linear(rearrange(gathered, "b h t e -> b t (h e)"), self.out.weight.data)')  # fmt: skip
+                 'return self.out(rearrange(gathered, "b h t e -> b t (h e)")) → return F.linear(rearrange(gathered, "b h t e -> b t (h e)"), self.out.weight.data)',
+                 together_with=[f'{SPLIT}, three=3, h=self.heads → "b t (three h e) -> three b h t e", three=3, h=1',
+                                f"{CALL} → F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1 / q.shape[-1])",
+                                "is_causal=True → is_causal=True, scale=1.0", "q, k, v = → k, q, v =",
+                                "is_causal=True → is_causal=True, scale=x.shape[-1] ** -0.5"])  # fmt: skip
 exercise.mistake("You store a mask, which isn't needed: the attention operation has its own.",
                  "self.heads = heads → self.heads = heads; self.register_buffer('mask', torch.ones(width, width).tril())")  # fmt: skip
 copied = "More is kept than planned: a second copy of queries, keys, values or the result of attention."
