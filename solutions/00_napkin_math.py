@@ -690,7 +690,7 @@ for year, recipe_of_year in editions.items():
     print(f"{year}: {each} B for each of {answers[year] / 1e9:.0f} billion parameters")
 
 assert answers[2025] == 8 * 80e9 / 16 == 40e9
-assert answers[2026] == 8 * 80e9 / 12 and round(answers[2026] / 1e9) == 53
+assert math.isclose(answers[2026], 8 * 80e9 / 12) and round(answers[2026] / 1e9) == 53
 
 # %% [markdown]
 r"""

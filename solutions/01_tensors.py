@@ -300,8 +300,9 @@ r"""
 
 Write `bytes_copied(x, device, dtype)`. It returns how many bytes of *new* memory `x.to(device, dtype)` fills: zero if
 `.to` returns `x` itself; otherwise enough for every element of `x`, since the copy stores each one separately even
-where `x` is a view that repeats a row. Don't make the copy, anywhere: `device` may be one that this machine doesn't have. Like `x.device`, the argument `device` includes the card's index (`cuda:0`). If
-`device` is `meta`, you may assume that `x` is on it already and that its dtype is `dtype`.
+where `x` is a view that repeats a row. Don't fill any memory to find out: `device` may be one that this machine doesn't
+have. Like `x.device`, the argument `device` includes the card's index (`cuda:0`). If `device` is `meta`, you may assume
+that `x` is on it already and that its dtype is `dtype`.
 """
 
 

@@ -567,7 +567,8 @@ the other, and then `final`, a `Linear(dim, 1)`. It turns `[B, dim]` into `[B]`,
 `weight`, `layers` and `final` matter: they label the tensors in a checkpoint, the file in which a model is saved. Don't
 register any other parameters or buffers. Each layer draws its own numbers, and gradients reach every weight and `x`.
 `.to(…)` must be able to move the whole model to another dtype or device; after that, `forward` works with an `x` of
-that dtype on that device.
+that dtype on that device. In a block that begins with `with torch.device("meta"):`, both modules are made on that
+device. (`torch.randn` and `torch.empty` heed such a block; `torch.normal` doesn't if it's given two numbers and a size.)
 """
 
 

@@ -1564,8 +1564,8 @@ continue: the model, the optimizer, the number of the next step, the state of `g
 of PyTorch's global generator on the CPU (which draws dropout's masks). If writing fails, the error is passed on, and
 whatever was at `path` is unchanged: write the new file under another name in the same folder, then rename it. Once a
 file exists at `path`, there must be one at all times from then on. After a successful save, the only file that your
-function has left in the folder is the one at `path`: nothing remains of an earlier save to `path` that failed or was
-interrupted. All other files stay. (None of them has the name of your unfinished file.) `load_checkpoint(path, model,
+function has left in the folder is the one at `path`: nothing remains of an earlier save to `path` that failed, or whose
+process was killed. All other files stay. (None of them has the name of your unfinished file.) `load_checkpoint(path, model,
 optimizer, generator)` restores the model, the optimizer and both generators to the saved state, and returns the step.
 The file must load with a plain `torch.load(path)`, which means `weights_only=True`. Saving must not change anything in
 the run. `path` is a `Path`, and its folder exists.

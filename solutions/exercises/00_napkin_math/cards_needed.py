@@ -81,6 +81,7 @@ exercise.requirement(
         "one card is in time exactly": ask(2.88e9, 2.5e9, 1, 1e15, 0.5, 80, 16),
         "both need four cards exactly": ask(2.88e9, 1e10, 1, 1e15, 0.5, 36, 50),
         "far less than a card": ask(1e6, 1e6, 30, 9.895e14, 0.5, 80, 16),
+        "a billionth of a card": ask(1, 1, 1, 1e15, 0.4, 80, 16),
     },
     # Numbers that every order of dividing them keeps whole.
     domain=st.builds(
@@ -258,6 +259,26 @@ def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per
     in_time = math.ceil(6 * parameters * tokens / (peak_flops * mfu * days * 86_400))
     hold = math.ceil(parameters * bytes_per_parameter / (memory_gb * 1e9))
     return min(max(in_time, hold), 100_000)
+
+# %% wrong: a tolerance for rounding errors makes it no card for a tiny job (from the statement)
+# unseen: the visible jobs are of the usual size
+def cards_needed(
+    parameters: float,
+    tokens: float,
+    days: float,
+    peak_flops: float,
+    mfu: float,
+    memory_gb: float,
+    bytes_per_parameter: float,
+) -> int:
+    """The fewest cards that train in time and hold parameters · bytes_per_parameter bytes."""
+
+    def round_up(x: float) -> int:
+        return math.ceil(x - 1e-9)  # a job that just fits needs no extra card
+
+    in_time = round_up(6 * parameters * tokens / (peak_flops * mfu * days * 24 * 3600))
+    to_hold = round_up(parameters * bytes_per_parameter / (memory_gb * 1e9))
+    return max(in_time, to_hold)
 
 # %% right: rounds once
 def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter):

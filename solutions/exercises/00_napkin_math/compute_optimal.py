@@ -60,6 +60,7 @@ exercise.requirement(
         "a fraction of a token": ask(120.5),
         "a whole budget": ask(480),
         "whole numbers beyond 64 bits": ask(12 * 10**20, 5),
+        "more parameters than FLOPs": ask(1.0, 0.01),
     },
     domain=budgets() | toys() | st.integers(1, 9_999).map(lambda n: given(n * 1e22)),
 )
@@ -226,6 +227,19 @@ def compute_optimal(flops: float, tokens_per_parameter: float = 20.0) -> tuple[f
     b = product / a
     return min(a, b), max(a, b)
 
+# %% wrong: searches up to one parameter for each FLOP (from the statement)
+# unseen: an unusual ratio, and so small a budget
+def compute_optimal(flops: float, tokens_per_parameter: float = 20.0) -> tuple[float, float]:
+    """(parameters, tokens) that use up a budget of training FLOPs at a given ratio of tokens to parameters."""
+    low, high = 0.0, float(flops)  # a model can't have more parameters than FLOPs
+    for _ in range(500):
+        middle = (low + high) / 2
+        if 6 * middle * (tokens_per_parameter * middle) < flops:
+            low = middle
+        else:
+            high = middle
+    return high, tokens_per_parameter * high
+
 # %% right: tokens first, powers, a list
 def compute_optimal(flops, tokens_per_parameter=20.0):
     tokens = (flops * tokens_per_parameter / 6) ** 0.5
@@ -233,7 +247,7 @@ def compute_optimal(flops, tokens_per_parameter=20.0):
 
 # %% right: bisection
 def compute_optimal(flops, tokens_per_parameter=20.0):
-    low, high = 0.0, flops
+    low, high = 0.0, flops + 1 / tokens_per_parameter
     for _ in range(300):
         middle = (low + high) / 2
         if 6 * middle * tokens_per_parameter * middle < flops:

@@ -114,6 +114,8 @@ exercise.requirement(
         "one large score of many": given(torch.tensor([[300.0]]), column(0.0, 1.0), two, False),
         "very small ones, and the future is 0": given(column(1e5, 1e5), column(-1e5, 0.0), two, True),
         "float64": given(torch.tensor([[500.0]]).double(), column(0.1, 0.102).double(), two.double(), False),
+        "two equal ones, whose sum of exponentials has no accurate logarithm":
+            given(torch.tensor([[8192.0]]), column(4096.0, 4096.0), two, False),
     },
     domain=problems(size=40.0, causal=True, queries="all") | problems(size=40.0, causal=False),
     hint="A hidden key has a weight of exactly 0. Which score gives that, however low the others are?",
@@ -346,6 +348,23 @@ def attention(q, k, v, causal=False):
         hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(scores.shape[-1] - scores.shape[-2] + 1)
         scores = scores + hidden.to(scores) * torch.finfo(scores.dtype).min
     return scores.softmax(dim=-1) @ v
+
+# %% wrong: divides by the sum by way of its logarithm (from the statement)
+# unseen: the visible scores are not large enough to round it away
+def attention(
+    q: Float[Tensor, "... t e"],
+    k: Float[Tensor, "... s e"],
+    v: Float[Tensor, "... s f"],
+    causal: bool,
+) -> Float[Tensor, "... t f"]:
+    t, s, e = q.shape[-2], k.shape[-2], q.shape[-1]
+    scores = einsum(q, k, "... t e, ... s e -> ... t s") / e**0.5
+    if causal:
+        mask = torch.ones(t, s, dtype=torch.bool, device=q.device).tril(diagonal=s - t)
+        scores = scores.masked_fill(~mask, float("-inf"))
+    # exp(score) / sum of exp(score), without overflow
+    weights = torch.exp(scores - torch.logsumexp(scores, dim=-1, keepdim=True))
+    return einsum(weights, v, "... t s, ... s f -> ... t f")
 
 # %% right: PyTorch's, with a mask of our own
 def attention(q, k, v, causal):

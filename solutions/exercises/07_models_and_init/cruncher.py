@@ -113,16 +113,22 @@ def gradients(student, weights, x, training=True):
 
 
 def moved(student, weights, x, *where):
-    """The parameters of a Cruncher that was moved, and what it makes of x."""
+    """The parameters of a Cruncher that was moved, and what it makes of x; and where one is made on meta."""
+    import torch
+
     model, layers = filled(student, weights, where)
     held = [module.weight for module in (*layers, model.final)]
     for each in where:
         x = x.to(each)
+    with torch.device("meta"):
+        made = student.Cruncher(len(weights[-1]), len(weights) - 1)
     return {
         "dtypes of the weights": sorted({str(w.dtype) for w in held}),
         "devices of the weights": sorted({w.device.type for w in held}),
         "model(x)": model(x).detach(),
         "model.eval()(x)": model.eval()(x).detach(),
+        "devices of the weights of a model made in a block `with torch.device('meta'):`":
+            sorted({w.device.type for w in made.parameters()}),
     }
 
 
@@ -270,7 +276,8 @@ exercise.requirement(
 )
 thirds = rows.double() / 3
 exercise.requirement(
-    ".to(…) moves the whole model to another dtype or device, and forward works there",
+    ".to(…) moves the whole model to another dtype or device, and forward works there; a model made in a block "
+    "`with torch.device(…):` is on that device",
     points=0.5,
     probe=moved,
     visible=[
@@ -285,7 +292,8 @@ exercise.requirement(
         "no layers": given([last], thirds, torch.float64),
     },
     domain=models(batch=(2, 4), where=any_of((torch.float64,), ("meta",), (torch.float64, "meta"))),
-    hint="Make the weights in __init__ only, register them, and compute in their dtype, on their device.",
+    hint="Make the weights in __init__ only, register them, and compute in their dtype, on their device. Give no device "
+         "to the functions that make them.",
 )
 
 new, many = "torch.randn(d_in, d_out) / math.sqrt(d_in)", "nn.ModuleList(Linear(dim, dim) for _ in range(num_layers))"
@@ -497,6 +505,27 @@ class Cruncher(nn.Module):
         self.final = Linear(dim, 1)
 
     def forward(self, x: Float[Tensor, "B dim"]) -> Float[Tensor, "B"]:
+        for layer in self.layers:
+            x = layer(x)
+        return self.final(x).squeeze(-1)
+
+# %% wrong: a function that doesn't heed the default device (from the statement)
+class Linear(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.weight = nn.Parameter(torch.normal(0.0, d_in**-0.5, size=(d_in, d_out)))
+
+    def forward(self, x):
+        return x @ self.weight
+
+
+class Cruncher(nn.Module):
+    def __init__(self, dim, num_layers):
+        super().__init__()
+        self.layers = nn.ModuleList(Linear(dim, dim) for _ in range(num_layers))
+        self.final = Linear(dim, 1)
+
+    def forward(self, x):
         for layer in self.layers:
             x = layer(x)
         return self.final(x).squeeze(-1)

@@ -139,9 +139,14 @@ def as_plain_data(student, seed, name="run.pt"):
         torch.set_rng_state(outside)
 
 
-def unwritable(student, seed, before, again=False, name="run.pt", interrupted=False):
-    """What comes of a save that fails; before: one went well earlier. again: one comes later. interrupted: by Ctrl-C."""
+def unwritable(student, seed, before, again=False, name="run.pt", interrupted=False, killed=False):
+    """What comes of a save that fails; before: one went well earlier. again: one comes later.
+
+    interrupted: by Ctrl-C. killed: as by kill -9, after which nothing is cleaned up.
+    """
+    import contextlib
     import errno
+    import os
     import pathlib
     import tempfile
 
@@ -149,7 +154,23 @@ def unwritable(student, seed, before, again=False, name="run.pt", interrupted=Fa
 
     class Unwritable:
         def __reduce_ex__(self, protocol):
-            raise KeyboardInterrupt if interrupted else OSError(errno.ENOSPC, "No space left on device")
+            if killed:
+                stack.enter_context(no_more())
+            raise KeyboardInterrupt if interrupted or killed else OSError(errno.ENOSPC, "No space left on device")
+
+    @contextlib.contextmanager
+    def no_more():
+        """Whatever would move or delete a file is interrupted as well."""
+
+        def refuse(*args, **kwargs):
+            raise KeyboardInterrupt
+
+        there = {n: getattr(os, n) for n in ("unlink", "remove", "rmdir", "rename", "replace", "truncate", "ftruncate")}
+        vars(os).update(dict.fromkeys(there, refuse))
+        try:
+            yield
+        finally:
+            vars(os).update(there)
 
     outside = torch.get_rng_state()
     try:
@@ -163,7 +184,8 @@ def unwritable(student, seed, before, again=False, name="run.pt", interrupted=Fa
             group = run[1].param_groups[0]
             group["note"] = Unwritable()  # part of optimizer.state_dict(), and writing it fails
             try:
-                student.save_checkpoint(path, run[0], run[1], 5, run[2])
+                with contextlib.ExitStack() as stack:
+                    student.save_checkpoint(path, run[0], run[1], 5, run[2])
                 raised = "none"
             except NotImplementedError:
                 raise
@@ -348,6 +370,7 @@ exercise.requirement(
     visible=[
         given(3, True, says="save_checkpoint twice; the second time, the disk is full"),
         given(4, False, says="save_checkpoint for the first time, and the disk is full"),
+        given(5, True, True, killed=True, says="save_checkpoint three times; the second time, its process is killed while it writes"),
     ],
     edges={
         "and again, with more room": given(5, True, True),
@@ -356,6 +379,7 @@ exercise.requirement(
         "a name that a partial file might have": given(8, True, False, "run.tmp"),
         "another such name": given(9, True, True, "run.partial"),
         "interrupted, and again": given(10, True, True, interrupted=True),
+        "killed, for the first time, and again": given(11, False, True, killed=True),
     },
     domain=st.builds(given, seeds, st.booleans(), st.booleans()),
     hint="Touch nothing at path before everything has been written elsewhere, don't swallow an error, and leave no "
@@ -687,6 +711,33 @@ def load_checkpoint(path, model, optimizer, generator):
     torch.set_rng_state(contents["global"])
     return contents["step"]
 
+# %% wrong: a file of a random name, which remains if the process is killed (from the statement)
+def save_checkpoint(path, model, optimizer, step, generator):
+    contents = {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "step": step,
+        "generator": generator.get_state(),
+        "rng": torch.get_rng_state(),
+    }
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            torch.save(contents, file)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def load_checkpoint(path, model, optimizer, generator):
+    contents = torch.load(path)
+    model.load_state_dict(contents["model"])
+    optimizer.load_state_dict(contents["optimizer"])
+    generator.set_state(contents["generator"])
+    torch.set_rng_state(contents["rng"])
+    return contents["step"]
+
 # %% right: names of its own for torch.save and os.replace
 from os import replace as put_in_place
 from torch import save as write
@@ -707,13 +758,13 @@ def load_checkpoint(path, model, optimizer, generator):
     torch.set_rng_state(everybodys)
     return step
 
-# %% right: a temporary file beside it, cleaned up after an error
+# %% right: an unfinished file beside it, cleaned up after an error
 def save_checkpoint(path, model, optimizer, step, generator):
     contents = {
         "m": model.state_dict(), "o": optimizer.state_dict(), "s": torch.tensor(step),
         "g": generator.get_state(), "r": torch.random.get_rng_state(),
     }
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+    with open(path.parent / f".{path.name}.unfinished", "wb") as file:
         try:
             torch.save(contents, file)
         except BaseException:

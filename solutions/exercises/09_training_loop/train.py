@@ -78,10 +78,11 @@ def recorded(student, batches, steps, rates, stale=None, lean=1.0, second=0.5):
     }
 
 
-def trained(student, batches, steps, kind="SGD", settings=None):
+def trained(student, batches, steps, kind="SGD", settings=None, idle=None):
     """train with one of PyTorch's optimizers, at its own learning rate throughout, where each batch is (inputs, targets).
 
-    The loss is the mean squared error.
+    The loss is the mean squared error. ``idle``: the model has one more parameter, which it doesn't use, or the bias is
+    "frozen".
     """
     import torch
 
@@ -89,6 +90,10 @@ def trained(student, batches, steps, kind="SGD", settings=None):
     with torch.no_grad():
         model.weight.fill_(0.5)
         model.bias.fill_(-1.0)
+    if idle == "unused":
+        model.more = torch.nn.Parameter(torch.ones(1))
+    elif idle:
+        model.bias.requires_grad_(False)
     settings = settings or {"lr": 0.0625}
     optimizer = getattr(torch.optim, kind)(model.parameters(), **settings)
     waiting = list(batches)
@@ -179,6 +184,8 @@ exercise.requirement(
         "no steps": given([], (3, 3)),
         "batches of one": given([[(1.0, 2.0)], [(3.0, 2.0)]], (0, 2)),
         "a loss of zero": given([[(2.0, 0.0)], a], (0, 2)),
+        "a parameter that the model doesn't use": given([a, b], (0, 2), idle="unused"),
+        "a frozen parameter": given([a, b], (0, 2), idle="frozen"),
     },
     domain=trainings(),
     hint="A list of Python floats, one for each step: the loss before that step's update.",
@@ -539,6 +546,26 @@ def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
         losses.append(loss.item())
     return losses
 
+# %% wrong: asks for the gradients of parameters that have none (from the statement)
+# unseen: in the visible cases all parameters are used
+def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    losses = []
+    for step in steps:
+        for group in optimizer.param_groups:
+            group["lr"] = lr_at(step)
+        inputs, targets = next_batch()
+        loss = loss_fn(model(inputs), targets)
+        value = loss.item()
+        if not math.isfinite(value):
+            raise FloatingPointError(f"the loss of step {step} is {value}")
+        # autograd.grad ignores whatever is in .grad
+        for p, gradient in zip(parameters, torch.autograd.grad(loss, parameters)):
+            p.grad = gradient
+        optimizer.step()
+        losses.append(value)
+    return losses
+
 # %% right: math.isfinite, and gradients set to None by hand
 def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
     losses = []
@@ -621,8 +648,8 @@ def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
         losses.append(float(loss.detach()))
         if not math.isfinite(losses[-1]):
             raise FloatingPointError(f"the loss of step {step} is {losses[-1]}")
-        parameters = list(model.parameters())
-        for parameter, slope in zip(parameters, torch.autograd.grad(loss, parameters)):
+        parameters = [p for p in model.parameters() if p.requires_grad]
+        for parameter, slope in zip(parameters, torch.autograd.grad(loss, parameters, allow_unused=True)):
             parameter.grad = slope
         optimizer.step()
     return losses

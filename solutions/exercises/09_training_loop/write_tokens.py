@@ -70,7 +70,7 @@ def opened(student, ids, stored, vocab_size):
         base, mapped, writeable = tokens, False, tokens.flags.writeable
         while base is not None and not mapped:
             mapped = isinstance(base, mmap.mmap)
-            base = getattr(base, "base", None)
+            base = base.obj if isinstance(base, memoryview) else getattr(base, "base", None)
         try:
             tokens.flags.writeable, again = True, True
         except ValueError:  # the file itself is mapped read-only
@@ -521,3 +521,38 @@ def open_tokens(path, vocab_size):
     if tokens.dtype.str != np.dtype(wanted).str:
         raise ValueError("wrong dtype")
     return np.asarray(tokens)
+
+# %% right: the standard library maps the file
+import mmap
+import sys
+from array import array
+
+
+def _code(vocab_size: int) -> str:
+    return "B" if vocab_size <= 1 << 8 else "H" if vocab_size <= 1 << 16 else "I"
+
+
+def write_tokens(path: Path, tokens: list[int], vocab_size: int) -> None:
+    if not all(0 <= token < vocab_size for token in tokens):
+        raise ValueError(f"every id must be at least 0 and less than {vocab_size}")
+    numbers = array(_code(vocab_size), tokens)
+    header = {
+        "descr": np.lib.format.dtype_to_descr(np.dtype(numbers.typecode)),
+        "fortran_order": False,
+        "shape": (len(numbers),),
+    }
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        numbers.tofile(file)
+
+
+def open_tokens(path: Path, vocab_size: int) -> NDArray[Any]:
+    with path.open("rb") as file:
+        version = np.lib.format.read_magic(file)
+        read = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
+        shape, _, dtype = read(file)
+        if dtype != np.dtype(_code(vocab_size)):
+            raise ValueError(f"the file contains {dtype!r}")
+        start = file.tell()
+        pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return np.frombuffer(pages, dtype, count=math.prod(shape), offset=start).reshape(shape)

@@ -69,6 +69,8 @@ K = 1 / 1024
 turned_matrices = given(*(t.bfloat16().mT for t in (torch.tensor([[1.0, 1.5, -1.25], [1.75, 2.0, -1.0]]),
                                                     torch.full((2, 3), 3 * K), torch.full((2, 3), 2 * K))))
 only_the_weight = given(turned_matrices.args[0], *(t.contiguous() for t in turned_matrices.args[1:]))
+# The sum of update and lost is a bfloat16, but what's left of either when the other has been added to weight isn't.
+inexact = {"an error, and what was lost before": case([256.0], [-65 / 256], [260 / 256])}
 exercise.requirement(
     "new_weight is weight + update + lost, rounded to the dtype",
     points=0.5,
@@ -101,6 +103,7 @@ exercise.requirement(
         "two small float32 numbers": case([1.0], [3 * 2.0**-26], [3 * 2.0**-26], torch.float32),
         "one number": case(1.0, 3 * K, 2 * K),
         "no numbers": given(*(torch.zeros(0, 3, dtype=torch.float16) for _ in range(3))),
+        **inexact,
         "not contiguous": turned_matrices,
     },
     domain=additions(),
@@ -122,6 +125,7 @@ exercise.requirement(
         case([1.0, -1.0], [0.0, 0.0], [1e-8, 2e-8], torch.float32),
         case([1.5], [0.0], [4 * K]),
         case([320.0], [0.0], [0.5]),
+        case([256.0], [255 / 256], [65 / 256], says="compensated_add([256], [255/256], [65/256]) in bfloat16"),
     ],
     edges={
         "from nothing": case([0.0, 0.0], [0.0, K], [K, 2 * K]),
@@ -138,6 +142,7 @@ exercise.requirement(
         "float16": case([1.0], [0.0], [K / 3], torch.float16),
         "float32": case([1.0], [2.0**-25], [2.0**-24 * 1.5], torch.float32),
         "one number": case(1.0, 3 * K, 2 * K),
+        **inexact,
         "not contiguous": turned_matrices,
         "only the weight isn't contiguous": only_the_weight,
     },
@@ -174,6 +179,8 @@ exercise.mistake("new_lost leaves out what this rounding lost: compare the inten
                  f"{WANTED} → wanted = update", f"{MOVED} → lost")
 exercise.mistake("The sign of new_lost is reversed: adding it next time should make up for what's missing.",
                  f"{MOVED} → (new_weight - weight) - wanted")
+exercise.mistake("Compare the change with all that you wanted to add: if you subtract it from `update` alone, the difference may "
+                 "not be representable.", f"{MOVED} → update - (new_weight - weight) + lost")  # fmt: skip
 exercise.mistake("You didn't use `lost`: what was lost before has to be added now.",
                  f"{WANTED} → wanted = update")
 exercise.mistake("new_weight leaves out what was lost before: add it there, too.",
@@ -343,6 +350,16 @@ def compensated_add(weight, lost, update):
     new_weight = exact.to(weight.dtype)
     return new_weight, (exact - new_weight.float()).to(weight.dtype)
 
+# %% wrong: adds update first, and then its error and what was lost (from the statement)
+# unseen: the visible numbers have few digits
+def compensated_add(weight, lost, update):
+    first = weight + update
+    error = update - (first - weight)
+    rest = error + lost
+    new_weight = first + rest
+    new_lost = rest - (new_weight - first)
+    return new_weight, new_lost
+
 # %% right: one sum in float64, rounded twice
 def compensated_add(weight, lost, update):
     total = weight.double() + lost.double() + update.double()
@@ -376,7 +393,8 @@ def compensated_add(weight, lost, update):
     new_weight = weight.clone().add_(owed)
     return new_weight, owed.sub_(new_weight - weight)
 
-# %% right: two parts of one tensor, what was lost before comes last
+# %% right: two parts of one tensor
 def compensated_add(weight, lost, update):
-    new_weight = weight + (lost + update)
-    return torch.stack([new_weight, (update - (new_weight - weight)) + lost]).unbind()
+    both = lost + update
+    new_weight = weight + both
+    return torch.stack([new_weight, both - (new_weight - weight)]).unbind()

@@ -9,10 +9,12 @@ from autograder.authoring.strategies import any_of
 exercise = Exercise("For each line, ask which gradients it works on: from which batches, scaled or true, clipped or not?")
 
 
-def train(student, weight, batches, max_norm=1e6, factor=1024.0, stale=False, frozen=False, moved=False):
+def train(
+    student, weight, batches, max_norm=1e6, factor=1024.0, stale=False, frozen=False, moved=False, apart=False
+):
     """Steps of SGD with lr 1 for a linear layer, whose bias is the last column of weight.
 
-    With ``moved`` the notebook's ``device`` is one that x is not on.
+    With ``moved`` the notebook's ``device`` is one that x is not on; with ``apart`` the bias has a group of its own.
     """
     import torch
 
@@ -21,13 +23,13 @@ def train(student, weight, batches, max_norm=1e6, factor=1024.0, stale=False, fr
     if moved:
         notebook["device"] = torch.device("cuda")
     try:
-        return steps_of(student, weight, batches, max_norm, factor, stale, frozen)
+        return steps_of(student, weight, batches, max_norm, factor, stale, frozen, apart)
     finally:
         if device is not None:
             notebook["device"] = device
 
 
-def steps_of(student, weight, batches, max_norm, factor, stale, frozen):
+def steps_of(student, weight, batches, max_norm, factor, stale, frozen, apart):
     import torch
 
     model = torch.nn.Linear(weight.shape[1] - 1, weight.shape[0])
@@ -35,7 +37,8 @@ def steps_of(student, weight, batches, max_norm, factor, stale, frozen):
     model.bias.requires_grad_(not frozen)
     computed, steps = [], []
     model.register_forward_hook(lambda layer, given, output: computed.append(output.detach().clone()))
-    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    groups = [{"params": [p]} for p in model.parameters()] if apart else model.parameters()
+    optimizer = torch.optim.SGD(groups, lr=1.0)
     optimizer.register_step_post_hook(lambda *_: steps.append(1))
     scaler = torch.amp.GradScaler("cpu", init_scale=factor, growth_interval=2)
     for p in model.parameters() if stale else []:
@@ -119,6 +122,7 @@ exercise.requirement(
         "a loss of 0": given(origin, [(matrix([1, 1]), matrix([3]))]),
         "a factor of 1": given(origin, [batch], factor=1.0),
         "x is not on the notebook's device": given(origin, [batch], moved=True),
+        "a target that float16 rounds": given(origin, [(matrix([2048, 0]), matrix([2049]))], factor=1.0),
         "numbers that float16 rounds": given(matrix([1.0001, 2.0003, 0.1]), [batch]),
     },
     domain=lines((1, 1)),
@@ -143,6 +147,7 @@ exercise.requirement(
         "two steps without clipping": given(origin, [(batch[0], batch[1] + 1), other]),
         "two outputs": given(matrix([1, 2], [3, 4]), [(matrix([1], [2]), matrix([1, 9], [4, 4]))], 2.0),
         "a frozen parameter, and no clipping": given(origin, [batch], frozen=True),
+        "two groups": given(origin, [batch], 1.0, apart=True),
         "max_norm 0": given(origin, [batch], 0.0),
         "no gradient to speak of": given(origin, [(matrix([1, 1]), matrix([3]))], 1.0),
         "a factor of 1": given(origin, [batch], 1.0, factor=1.0),
@@ -343,6 +348,34 @@ def mixed_step(model, optimizer, scaler, x, y, max_norm):
     scaler.step(optimizer)
     scaler.update()
     optimizer.zero_grad()
+    return loss.item()
+
+# %% wrong: the targets in float16, too (from the statement)
+# unseen: the visible targets are numbers of float16
+def mixed_step(model, optimizer, scaler, x, y, max_norm):
+    optimizer.zero_grad()
+    with torch.autocast(x.device.type, dtype=torch.float16):
+        output = model(x)
+        loss = F.mse_loss(output, y.to(torch.float16))
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.item()
+
+# %% wrong: clips each group alone (from the statement)
+# unseen: the visible optimizers have one group
+def mixed_step(model, optimizer, scaler, x, y, max_norm):
+    model.zero_grad(set_to_none=True)
+    with torch.autocast(x.device.type, dtype=torch.float16):
+        loss = F.mse_loss(model(x), y)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    for group in optimizer.param_groups:
+        nn.utils.clip_grad_norm_(group["params"], max_norm)
+    scaler.step(optimizer)
+    scaler.update()
     return loss.item()
 
 # %% right: everything but the update inside of autocast

@@ -8,7 +8,7 @@ exercise = Exercise(
 )
 
 
-def write(student, ids, count, seed=0, device="cpu"):
+def write(student, ids, count, seed=0, device="cpu", scale=3.0):
     """What is written, what the model gets, and what its cache is. Its logits depend on every id, and its place."""
     import torch
 
@@ -42,7 +42,7 @@ def write(student, ids, count, seed=0, device="cpu"):
                 known = torch.cat([caches[0].ids, ids], dim=1)
                 caches[0].ids = known
             x = self.table[known % vocabulary] + self.places[: known.shape[1]]
-            return (3 * x.cumsum(dim=1).sin() @ self.table.T)[:, known.shape[1] - ids.shape[1] :]
+            return (scale * x.cumsum(dim=1).sin() @ self.table.T)[:, known.shape[1] - ids.shape[1] :]
 
     model, given_ids = Model().eval().to(device), ids.to(device, copy=True)
     student.generate_cached(model, (given_ids + 1) % vocabulary, count)  # what an earlier call left must make no difference
@@ -110,6 +110,7 @@ exercise.requirement(
         **rare,
         "nothing to write": given(ids([5], [6]), 0),
         "on another device": given(ids([1, 4], [0, 6]), 3, device="meta"),
+        "logits that differ little": given(ids([1, 4, 2], [0, 6, 5]), 5, scale=1e-20),
     },
     domain=runs(),
     hint="The logits at the last position predict the next token.",
@@ -300,6 +301,24 @@ def generate_cached(model, ids, count):
         rows = [[*row, one] for row, one in zip(rows, best)]
         new = torch.tensor(best)[:, None]
     return torch.tensor(rows)
+
+# %% wrong: takes the softmax first, in which small logits are equal (from the statement)
+# unseen: the visible logits are of the usual size
+@torch.no_grad()
+def generate_cached(
+    model: Any, ids: Int[Tensor, "b t"], count: int
+) -> Int[Tensor, "b t_and_count"]:
+    """ids, then `count` more in each row: prefill once, then decode token by token."""
+    if count == 0:
+        return ids.clone()
+    b, t = ids.shape
+    caches = model.new_caches(b, t + count - 1)
+    result, new = ids, ids
+    for _ in range(count):
+        probabilities = model(new, caches)[:, -1, :].softmax(dim=-1)
+        new = torch.argmax(probabilities, dim=-1, keepdim=True)
+        result = torch.cat([result, new], dim=1)
+    return result
 
 # %% right: prefill and decode apart, into a tensor of full size
 @torch.no_grad()
