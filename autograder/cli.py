@@ -1068,9 +1068,11 @@ def check(
 ) -> None:
     """Test the checks with right, wrong and degenerate answers, and mutants.
 
-    Changes nothing. Exits with 1 if a check passes a wrong answer, fails a right one, or names the wrong mistake.
+    Changes nothing. Exits with 1 if a check passes a wrong answer, fails a right one, or names the wrong mistake. With
+    more draws than the default, the lectures are also run with other right answers, which no cell may refuse.
     """
     from autograder.authoring import checks, proving
+    from autograder.authoring.kernel import execution
 
     with _plain_errors():
         among = source.lectures(_own(class_folder)) if class_folder else source.lectures(project.SOLUTIONS)
@@ -1114,6 +1116,11 @@ def check(
             counts = [len(spec.promises), report.programs, report.mutants, report.inputs, len(report.problems)]
             table.add_row(name.partition("_")[0], cells.name, f"{spec.points:g}", *map(str, counts))
         console.print(table)
+        if draws > proving.DRAWS and not exercise:
+            for path in track(paths, "running lectures with other right answers", console=console, transient=True):
+                lecture = source.read(path)
+                answers = {spec.cells.name: spec.of("right") for spec in checks.specs(lecture)}
+                problems += execution.too_strict(lecture, answers)
         for problem in problems:
             console.print(f"• {problem}", markup=False, highlight=False)
         if stale:

@@ -210,7 +210,7 @@ $2^{-8}$ (0.4%). In section 7 you'll see a training run in which most updates ar
 # %%
 for w in (1.0, 1.25, 1.9921875, 0.03, 40.0):
     w = torch.tensor(w).bfloat16().item()
-    share = largest_swallowed_update(w, torch.bfloat16) / w
+    share = float(largest_swallowed_update(w, torch.bfloat16)) / w
     print(f"at {w:<14} updates up to {share:.2%} of the weight")
     assert 2**-9 <= share <= 2**-8
 
@@ -262,7 +262,7 @@ def walk(dtype: torch.dtype) -> Tensor:
 
 paths = {"float32": walk(torch.float32), "bfloat16": walk(torch.bfloat16)}
 doublings = [2.0**power for power in range(-10, 10)]
-stop = next(w for w in doublings if largest_swallowed_update(w, torch.bfloat16) > lr)
+stop = next(w for w in doublings if float(largest_swallowed_update(w, torch.bfloat16)) > lr)
 reconcile("the weights stop at", guess, paths["bfloat16"][-1].abs().max().item(), "")
 
 far = target.cpu().abs() > stop
@@ -1393,7 +1393,7 @@ learning_rate, rounds = 3e-4, 1_024
 first = wave_model().bfloat16()
 for name in ("0.weight", "2.weight"):
     sizes = first.get_parameter(name).detach().float().abs().flatten().tolist()
-    most = [largest_swallowed_update(size, torch.bfloat16) for size in sizes]
+    most = [float(largest_swallowed_update(size, torch.bfloat16)) for size in sizes]
     full, quarter = (sum(u >= step for u in most) / len(most) for step in (3e-4, 3e-4 / 4))
     if name == "0.weight":
         reconcile("weights of the first layer that swallow a step", guess, 100 * full, "%")

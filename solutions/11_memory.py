@@ -947,7 +947,9 @@ print(f"parameters that are trained: {thin:,} of {numbers:,}")
 reconcile("activations with LoRA", guess, lora_kept / plain_kept, "times those without")
 
 assert gradient_bytes < numbers  # less than a quarter of the 4 · N bytes of the whole model's
-assert lora_kept >= 4 * (9 * d + 2 * rank) * L * B > plain_kept  # more, if yours keeps more than it has to
+assert (
+    lora_kept >= 4 * (9 * d + 2 * rank) * L * B > plain_kept
+)  # more, if yours keeps more than it has to
 
 # %% [markdown]
 r"""

@@ -734,7 +734,7 @@ for precision, kinds in step_bytes.items():
             assert abs(share) < 0.02
 more = measured_bytes[True]["activations"] - in_mixed["activations"]
 if device.type == "cpu":
-    assert more == 8 * tokens_per_step  # the targets
+    assert more >= 8 * tokens_per_step  # the targets, and whatever else your model keeps
 
 # %% [markdown]
 r"""

@@ -18,6 +18,7 @@ import torch
 
 from autograder import project
 from autograder.authoring import build
+from autograder.authoring import exercise as exercise_file
 from autograder.authoring.kernel import execution
 from autograder.grading import source
 from course_utils import device as devices
@@ -297,3 +298,19 @@ def test_what_a_run_itself_computes_is_not_counted_as_another_programs() -> None
 def _busy() -> None:
     while time.process_time() < 2:
         pass
+
+
+def test_a_cell_that_asks_for_more_than_a_statement_is_reported(tmp_path: Path) -> None:
+    solved = source.read(project.SOLUTIONS / "03_strides_and_views.py")
+    [exercise] = [each for each in solved.exercises if each.name == "contiguous_strides"]
+    notebook = nbformat.v4.new_notebook()
+    strict = 'assert type(contiguous_strides((2, 3))) is tuple, "no tuple"'
+    cells = [exercise.setup, exercise.solution, "contiguous_strides((2, 3))", strict]
+    notebook.cells = [nbformat.v4.new_code_cell(text) for text in cells]
+    notebook.cells[1]["id"] = exercise.name
+    made = dataclasses.replace(solved, notebook=notebook)
+    same = exercise_file.KnownProgram("right", "a tuple", "def contiguous_strides(shape): return (3, 1)")
+    other = exercise_file.KnownProgram("right", "a list", "def contiguous_strides(shape): return [3, 1]")
+    assert not list(execution.too_strict(made, {exercise.name: [same]}))
+    [problem] = execution.too_strict(made, {exercise.name: [same, other]})
+    assert "AssertionError: no tuple" in problem and strict in problem and "a list" in problem

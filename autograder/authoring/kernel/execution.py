@@ -19,7 +19,7 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from course_utils.files import replacing
 from course_utils.progress import FILE_VARIABLE
 
 from .. import build
+from ..exercise import KnownProgram
 
 KEPT = BUILD / "executed"
 _VERSIONS = 2  # versions of a lecture to keep, such as the usual one and one with `COURSE_PRESET=small`
@@ -116,6 +117,35 @@ def run_cells(
             manager = client.create_kernel_manager()
             manager.transport, manager.ip = "ipc", f"{sockets}/socket"
         client.execute(env=environ or dict(os.environ))
+
+
+def too_strict(lecture: Lecture, answers: Mapping[str, Sequence[KnownProgram]]) -> Iterator[str]:
+    """What fails if a lecture's exercises are solved otherwise: a cell may ask no more of an answer than its statement.
+
+    ``answers``: the right programs of each exercise. The lecture is run as often as the exercise with the most of them
+    has programs, each time with the next one for every exercise.
+    """
+    for number in range(max(map(len, answers.values()), default=0)):
+        notebook = copy.deepcopy(lecture.notebook)
+        chosen = {name: programs[number % len(programs)] for name, programs in answers.items() if programs}
+        for cell in notebook.cells:
+            if cell.id in chosen:
+                cell.source = chosen[cell.id].code
+        with tempfile.TemporaryDirectory() as folder, warm_kernels():
+            environ = {**os.environ, FILE_VARIABLE: "off"}
+            run_cells(notebook, Path(folder), _SECONDS, environ=environ, allow_errors=True)
+        for cell in notebook.cells:
+            for output in cell.get("outputs", []):
+                if output.output_type == "error":
+                    used = {name: program.title for name, program in chosen.items() if name in cell.source} or {
+                        name: program.title for name, program in chosen.items()
+                    }
+                    yield (
+                        f"{lecture.name}: with other right answers, a cell fails: {output.ename}: {output.evalue}\n"
+                        f"{cell.source}\n"
+                        f"  → it may ask no more than the statements of {', '.join(map(repr, used))}, solved by: "
+                        + "; ".join(f"{name}: {title}" for name, title in used.items())
+                    )
 
 
 def _require_full_points(lecture: Lecture, notebook: NotebookNode) -> None:
