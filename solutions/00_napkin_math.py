@@ -1007,7 +1007,7 @@ print(f"a day of 1,024 at an MFU of 0.5: {one_day(1024, h100 / 1e12, 0.5):.2e} F
 print(f"one H100: {on_one_card(80, 16) / 1e9:.0f} billion parameters")
 
 assert math.isclose(two_weeks(8, h100 / 1e12), budget)
-assert two_weeks(8, 989.5) / noted_two_weeks(8, 989.5) == 2
+assert math.isclose(two_weeks(8, 989.5), 2 * noted_two_weeks(8, 989.5))
 assert round(one_day(1024, 989.5, 0.5) / noted_day(1024, 989.5, 0.5)) == 1_000
 assert round(noted_one_card(80, 16) / on_one_card(80, 16), 1) == 8.6
 assert f"{one_day(1024, h100 / 1e12, 0.5):.2e}" == "4.38e+22"

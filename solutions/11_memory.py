@@ -152,9 +152,9 @@ ledger: list[Row] = []  # what, bytes predicted, bytes measured
 
 
 def enter(what: str, predicted: float, measured: float) -> None:
-    """Add a line to the ledger, and check that the prediction was exact."""
+    """Add a line to the ledger."""
     print(f"{what}: {predicted:,.0f} B predicted, {measured:,.0f} B measured")
-    assert measured == predicted
+    assert measured >= predicted  # an answer of yours may keep more than it has to
     ledger.append((what, predicted, measured))
 
 
@@ -309,7 +309,8 @@ parameters the same gradients as `block(x)` itself would, and keeps nothing but 
 output, no graph. `block` is a module that takes one tensor and, in the same mode (training or eval), computes the same
 function each time, so it has no dropout, which would draw a different mask. `x` requires a gradient.
 
-- In `forward`, run the block once and save what's needed.
+- In `forward`, run the block once. Save what's needed; tensors with `ctx.save_for_backward`, as `Square` does, because
+  only of these does autograd know (and `saved_bytes`).
 - In `backward`, turn gradient recording on and run the block again. Its input is `x` without its history: the same
   numbers, but detached from the graph that computed them. Run the backward pass through this second run.
   Return a gradient for each argument of `forward`: `None` for the block, which isn't a tensor, and the gradient of `x`
@@ -375,7 +376,7 @@ model.zero_grad()
 checkpointed_flops = count_flops(lambda: checkpointed_loss(data, goal).backward())
 for p, gradient in zip(model.parameters(), whole, strict=True):
     assert same(p.grad, gradient)
-assert checkpointed_flops == 4 * forward_flops  # an ordinary step: 3 (lecture 06)
+assert 4 <= checkpointed_flops / forward_flops < 4.1  # an ordinary step: 3 (lecture 06)
 
 # %% [markdown]
 r"""
@@ -1263,7 +1264,6 @@ plots.show(
 )
 exact = sum(predicted == measured for _, predicted, measured in ledger)
 print(f"{exact} of the {len(ledger)} byte counts in this lecture were predicted exactly")
-assert exact == len(ledger)
 
 # %% [markdown]
 r"""

@@ -77,6 +77,9 @@ def run(student, weights, x, gradient, kind="tanh", before=None, frozen=(), shar
         except RuntimeError as error:
             error.args = (str(error)[:190],)  # of longer ones a check remembers as much
             raise
+    backward, packed = events[len(forward) :], []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t.untyped_storage().data_ptr()), lambda t: t):
+        student.Checkpoint.apply(blocks[0], start)
     return {
         "the output": value,
         "the gradient of x": start.grad,
@@ -84,14 +87,15 @@ def run(student, weights, x, gradient, kind="tanh", before=None, frozen=(), shar
         "the modes of the modules in them are as they were": all(block.inside.training is not training for block in blocks),
         "the gradients of the block's parameters": {name: p.grad for name, p in chain[-1].named_parameters()},
         "blocks run in forward": forward,
-        "blocks run in backward": events[len(forward) :],
+        "blocks run in backward": backward,
         "bytes kept besides the first x": sum(alive.values()),
+        "x is kept by ctx.save_for_backward": start.untyped_storage().data_ptr() in packed,
     }
 
 
 X, PARAMETERS = ("the output", "the gradient of x", "the blocks' modes afterward",
                  "the modes of the modules in them are as they were"), ("the gradients of the block's parameters",)
-RUNS, BYTES = ("blocks run in forward", "blocks run in backward"), ("bytes kept besides the first x",)
+RUNS, BYTES = ("blocks run in forward", "blocks run in backward"), ("bytes kept besides the first x", "x is kept by ctx.save_for_backward")
 rows = torch.tensor([[0.5, -1.0], [0.25, 0.0], [1.0, 2.0]])
 first = torch.tensor([[0.5, 0.25, -0.5], [1.0, -0.25, 0.125]])
 second = torch.tensor([[0.5], [0.25], [-1.0]])
@@ -162,7 +166,7 @@ exercise.requirement(
     hint="An ordinary backward pass through the second run adds the right gradients to the parameters.",
 )
 exercise.requirement(
-    "nothing but x itself is kept between forward and backward",
+    "nothing but x itself is kept between forward and backward, by ctx.save_for_backward",
     points=1,
     probe=run,
     rules=dict.fromkeys(X + PARAMETERS + RUNS, "ignored"),
@@ -243,6 +247,8 @@ exercise.mistake(
     "return block(x) → return out",
     "(x,) = ctx.saved_tensors → x, _ = ctx.saved_tensors",
 )  # fmt: skip
+exercise.mistake("x is kept, but autograd doesn't know: pass it to ctx.save_for_backward.", "ctx.save_for_backward(x) → ctx.x = x",
+                 "(x,) = ctx.saved_tensors → x = ctx.x")  # fmt: skip
 exercise.mistake(
     "A copy of x is kept: x itself is enough.",
     "ctx.save_for_backward(x) → ctx.save_for_backward(x.clone())",
@@ -431,21 +437,6 @@ class Checkpoint(torch.autograd.Function):
         with torch.enable_grad():
             out = ctx.block(x)
         out.backward(gradient)
-        return None, x.grad
-
-# %% right: puts x on ctx itself
-class Checkpoint(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, block, x):
-        ctx.kept = block, x.detach()
-        return block(x)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        block, x = ctx.kept
-        with torch.enable_grad():
-            x = x.clone().requires_grad_()
-            torch.autograd.backward(block(x), gradient)
         return None, x.grad
 
 # %% right: asks for all gradients by name, and adds the parameters' by hand
