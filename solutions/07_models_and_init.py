@@ -1158,8 +1158,8 @@ width, depth = 512, 50
 ways_to_begin = {
     "torch.randn": 1.0,
     "nn.Linear": 1 / math.sqrt(3 * width),
-    "LeCun = Glorot": init_std("lecun", width, width),
-    "Kaiming": init_std("kaiming", width, width),
+    "LeCun = Glorot": float(init_std("lecun", width, width)),
+    "Kaiming": float(init_std("kaiming", width, width)),
 }
 assert math.isclose(ways_to_begin["LeCun = Glorot"], init_std("glorot", width, width))
 deep = Deep(width, depth).requires_grad_(False)  # only outputs and their gradients matter here
@@ -1359,7 +1359,7 @@ together = [math.sqrt(square) for square in squares]
 print("after 50 layers:", "  ".join(f"{end:.2f}" for end in ends))
 
 with_cut = predicted["Kaiming"]
-chain = [width] * (depth + 1), [init_std("kaiming", width, width)] * depth, True
+chain = [width] * (depth + 1), [float(init_std("kaiming", width, width))] * depth, True
 without_cut = stds_through_depth(*chain)
 finding = "A cut that costs 1.3% in one layer costs half in fifty"
 figure = plots.through_depth(
