@@ -59,9 +59,22 @@ def count_flops(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
     }
     fn = getattr(fn, "_orig_mod", getattr(fn, "_torchdynamo_orig_callable", fn))
     counter = flop_counter.FlopCounterMode(display=False, custom_mapping=formulas)
+    counter.mod_tracker = _NoModules()  # type: ignore[assignment]
     with counter:
         fn(*args, **kwargs)
     return int(counter.get_total_flops())
+
+
+class _NoModules:
+    """Counts for the whole call alone. PyTorch's tracker, in its place, counts for each module, and its hooks on
+    gradients make a backward pass fail that calls `torch.autograd.grad`, as that of a checkpoint may.
+    """
+
+    parents = ("Global",)
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: Any) -> None: ...
 
 
 def mfu(flops: float, seconds: float, peak: float | None) -> float | None:

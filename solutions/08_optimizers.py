@@ -1813,7 +1813,7 @@ bytes are missing. Return a dict with the keys
 - `"SGD"`: no state; `"momentum"`, `"AdaGrad"` and `"Lion"`: one number per parameter; `"AdamW"`: two;
 - `"Adafactor"`: for a matrix, one per row and one per column; for a vector, one for each of its numbers.
 
-Each shape belongs to a matrix or a vector: it has two dimensions or one. `shapes` may be empty.
+Each shape belongs to a matrix or a vector: it has two sizes or one, and each is at least 1. `shapes` may be empty.
 """
 
 

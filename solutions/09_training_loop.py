@@ -206,10 +206,10 @@ an element. Does the file change?
 
 Write two functions. `write_tokens(path, tokens, vocab_size)` writes a list of ids as a .npy file, in the *smallest* of
 uint8, uint16 and uint32 that can hold every id from 0 to `vocab_size` − 1 (not only those that happen to occur). If an
-id is negative or not in the vocabulary, it raises a `ValueError` and writes nothing. `open_tokens(path, vocab_size)`
-maps such a file, read-only. If the file's dtype isn't the one that `vocab_size` requires, it raises a `ValueError`,
+id is negative or not in the vocabulary, it raises a `ValueError` and writes nothing, so that a file that's there
+already stays as it is. `open_tokens(path, vocab_size)` maps such a file, read-only. If the file's dtype isn't the one that `vocab_size` requires, it raises a `ValueError`,
 even if only the kind (int16 instead of uint16, say) or the byte order differs. `path` is a `Path` that ends in `.npy`;
-`tokens` isn't empty; `vocab_size` is at most $2^{32}$; and every id fits into an int64.
+`tokens` isn't empty; `vocab_size` is from 1 to $2^{32}$; and every id fits into an int64.
 """
 
 

@@ -221,7 +221,7 @@ cache, for `batch` sequences of `context` tokens. `kind` is `"multi-head"`, `"gr
 `"latent"`. There are `heads` query heads with vectors of length `size`, and each number of the cache takes
 `number_bytes`, which is an integer. Two more arguments are used by one kind each, and ignored by the others: `kv_heads`
 is the number of key-value heads of grouped-query attention, and `latent` is the pair $(c, r)$. Raise `ValueError` for
-any other kind. All sizes are integers, so the result is an integer as well, however large it is.
+any other kind. All sizes that count are positive integers, so the result is an integer as well, however large it is.
 """
 
 

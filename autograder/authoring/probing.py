@@ -17,6 +17,29 @@ def alike(a: Any, b: Any) -> bool:
     return torch.equal(a, b) and torch.equal(a.signbit(), b.signbit())
 
 
+def causal_biases() -> Any:
+    """A context in which code can make PyTorch's CausalBias while a TorchDispatchMode watches: otherwise that fails."""
+    import contextlib
+
+    import torch
+    from torch.nn.attention.bias import CausalBias
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    def new(kind: Any, *args: Any, **kwargs: Any) -> Any:
+        with _disable_current_modes():
+            return torch.Tensor.__new__(kind)
+
+    @contextlib.contextmanager
+    def patched() -> Any:
+        setattr(CausalBias, "__new__", new)  # noqa: B010
+        try:
+            yield
+        finally:
+            del CausalBias.__new__
+
+    return patched()
+
+
 def with_gradient(
     call: Callable[..., Any], names: Sequence[str], arguments: Sequence[Any], step: float = 1e-5
 ) -> list[str]:

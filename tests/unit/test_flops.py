@@ -90,6 +90,29 @@ def test_keyword_arguments_and_errors_reach_the_function():
         count_flops(torch.ones(2, 2))
 
 
+def test_a_backward_pass_may_ask_for_gradients_of_a_modules_parameters():
+    class Again(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, block, x):
+            ctx.block = block
+            ctx.save_for_backward(x)
+            return block(x)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            x = ctx.saved_tensors[0].detach().requires_grad_()
+            with torch.enable_grad():
+                y = ctx.block(x)
+            found, *of_parameters = torch.autograd.grad(y, [x, *ctx.block.parameters()], gradient)
+            for p, each in zip(ctx.block.parameters(), of_parameters, strict=True):
+                p.grad = each
+            return None, found
+
+    block = torch.nn.Sequential(torch.nn.Linear(D, K), torch.nn.Tanh())
+    x = torch.ones(B, D, requires_grad=True)
+    assert count_flops(lambda: Again.apply(block, x).sum().backward()) == 4 * 2 * B * D * K
+
+
 def test_a_compiled_function_is_counted_as_the_plain_one_and_stays_compiled():
     ran = []
 

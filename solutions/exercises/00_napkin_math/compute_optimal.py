@@ -256,9 +256,9 @@ def compute_optimal(flops, tokens_per_parameter=20.0):
             high = middle
     return low, low * tokens_per_parameter
 
-# %% right: tensors without dimensions
+# %% right: by way of a tensor without dimensions
 def compute_optimal(flops, tokens_per_parameter=20.0):
-    n = torch.sqrt(torch.tensor(flops, dtype=torch.float64) / 6 / tokens_per_parameter)
+    n = torch.sqrt(torch.tensor(flops, dtype=torch.float64) / 6 / tokens_per_parameter).item()
     return n, n * tokens_per_parameter
 
 # %% right: splits the budget evenly, then moves both

@@ -183,7 +183,7 @@ def training_days(parameters, tokens, devices, peak_flops, mfu):
     day = timedelta(days=1).total_seconds()
     return 6 * (parameters / peak_flops) * (tokens / devices) / mfu / day
 
-# %% right: a tensor of float64
+# %% right: by way of a tensor of float64
 def training_days(parameters, tokens, devices, peak_flops, mfu):
     work = torch.tensor([6.0, parameters, tokens], dtype=torch.float64).prod()
-    return work / torch.tensor([devices, peak_flops, mfu, 24.0, 60.0, 60.0], dtype=torch.float64).prod()
+    return (work / torch.tensor([devices, peak_flops, mfu, 24.0, 60.0, 60.0], dtype=torch.float64).prod()).item()

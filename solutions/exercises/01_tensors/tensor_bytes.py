@@ -300,9 +300,9 @@ def tensor_bytes(x, dtype=None):
 def tensor_bytes(x, dtype=None):
     return x.nbytes if dtype is None else x.nbytes // x.itemsize * torch.empty(0, dtype=dtype).element_size()
 
-# %% right: a tensor without dimensions as the number
+# %% right: multiplies a tensor
 def tensor_bytes(x, dtype=None):
-    return torch.tensor(x.numel()) * (x.dtype if dtype is None else dtype).itemsize
+    return int(torch.tensor(x.numel()) * (x.dtype if dtype is None else dtype).itemsize)
 
 # %% right: row by row
 def tensor_bytes(x, dtype=None):

@@ -49,6 +49,16 @@ def build(kind, a, b, c):
         return nn.Sequential(linear(a, b, True), nn.ReLU(), linear(b, c, True))
     if kind == "other modules":
         return Made(mixed, table=nn.Embedding(7, b), mix=nn.Conv1d(b, b, 1), out=linear(b, c))
+    if kind == "its own product":
+        class Own(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.ones(b, a))
+
+            def forward(self, x):
+                return nn.functional.linear(x, self.weight)
+
+        return nn.Sequential(Own(), linear(b, c))
     if kind == "nothing":
         return nn.Sequential(nn.ReLU(), nn.LayerNorm(a))
     if kind == "no bias":
@@ -180,6 +190,7 @@ exercise.requirement(
         given("other modules", (2, 3), 1, 6, 5, says="an embedding, a convolution, a matrix product without weights and nn.Linear(6, 5, bias=False), batch [2, 3]"),
     ],
     edges={
+        "a module that multiplies by itself": given("its own product", (2, 3), 3, 4, 5),
         "no linear layer": given("nothing", (5, 4), 4, 1, 1),
         "widths of 1": given("biases", (5, 1), 1, 1, 1),
         "normalization and dropout": given("normed", (5, 4), 4, 8, 3),
@@ -473,6 +484,26 @@ def model_flops(model: nn.Module, batch: Tensor) -> int:
         for h in handles:
             h.remove()
     return sum(counts)
+
+# %% wrong: counts the calls of F.linear (from the statement)
+# unseen: the visible modules do not call it
+def model_flops(model: nn.Module, batch: Tensor) -> int:
+
+    """FLOPs of all uses of nn.Linear in model(batch): 2 · vectors · in_features · out_features each."""
+    total = 0
+    original = nn.functional.linear  # what nn.Linear calls; so no hooks are needed
+
+    def counting(x, weight, bias=None):
+        nonlocal total
+        total += 2 * math.prod(x.shape[:-1]) * weight.numel()
+        return original(x, weight, bias)
+
+    nn.functional.linear = counting
+    try:
+        model(batch)
+    finally:
+        nn.functional.linear = original
+    return total
 
 # %% right: one hook for all modules there are
 def model_flops(model, batch):

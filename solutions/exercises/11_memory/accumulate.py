@@ -87,7 +87,7 @@ GRADIENTS, LOSS = ("gradients", "the model's mode afterward", "the mode of a mod
 PASSES = ("rows in each pass", "microbatches whose activations are kept at once")
 batch = torch.tensor([[1.0], [2.0], [-1.0], [0.5], [3.0], [-2.0]])
 goals = torch.tensor([[1.0], [0.0], [2.0], [-1.0], [8.0], [5.0]])
-weight = torch.ones(1, 1)
+weight, ones = torch.ones(1, 1), torch.ones(512, 1).bfloat16()
 
 
 @st.composite
@@ -169,7 +169,7 @@ exercise.requirement(
         given(weight, batch, goals, 4, says="what accumulate(model, loss, x, y, size=4) returns for 6 rows"),
         given(weight, batch, goals, 2, says="what accumulate(model, loss, x, y, size=2) returns for 6 rows"),
     ],
-    edges=shared,
+    edges=shared | {"many microbatches in bfloat16": given(weight.bfloat16(), ones, 0 * ones, 1)},
     domain=runs(),
     hint="Each microbatch's loss is the mean of its own rows; how much does it count in the mean of all rows?",
 )
@@ -337,6 +337,24 @@ def accumulate(model, loss, x, y, size):
         value.backward()
         total += value.item()
     return total
+
+# %% wrong: adds up the losses in their own dtype (from the statement)
+# unseen: the visible batches are small
+def accumulate(
+    model: nn.Module,
+    loss: Callable[[Tensor, Tensor], Tensor],
+    x: Float[Tensor, "B d_in"],
+    y: Float[Tensor, "B d_out"],
+    size: int,
+) -> float:
+    """Add the whole batch's gradients, in microbatches of at most `size` rows; return its mean loss."""
+    rows = len(x)
+    total = 0
+    for x_part, y_part in zip(x.split(size), y.split(size), strict=True):
+        part = loss(model(x_part), y_part)
+        (part * (len(x_part) / rows)).backward()
+        total = total + part.detach() * len(x_part)  # without its graph; one .item() at the end
+    return (total / rows).item()
 
 # %% right: split, and weights from the rows that are left
 def accumulate(model, loss, x, y, size):

@@ -2,6 +2,7 @@ import torch
 from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
+from autograder.authoring.probing import causal_biases
 from autograder.authoring.strategies import any_of
 
 exercise = Exercise("Where in the cache do the new tokens go, and which tokens does each of them attend to?")
@@ -133,7 +134,7 @@ def allocates(student, batch, heads, kv_heads, size, stored, new, seed=0, room=0
     first, last = ([q, k.repeat(1, kv_heads, 1, 1), v.repeat(1, kv_heads, 1, 1)] for q, k, v in (first, last))
     with torch.no_grad():
         cache.attend(*first)
-        with Watch():
+        with Watch(), causal_biases():
             y = cache.attend(*last)
     result = y.clone() if dtype == "float32" else None  # in 16 bits, right answers differ by what they round
     return {"result": result, "the largest tensor made, relative to the cache": max(made) / whole}
@@ -200,6 +201,7 @@ exercise.requirement(
         "many, then one": case(1, 2, 2, 4, 120, [100, 1]),
         "one, then many": case(1, 2, 2, 4, 120, [1, 100]),
         "large scores": case(1, 2, 2, 4, 8, [3, 2, 1], scale=30.0),
+        "scores below any number that could hide one": case(1, 2, 2, 4, 8, [3, 2, 1], scale=3e4),
         "all sizes equal": case(3, 3, 3, 3, 6, [3, 3]),
         "more room than tokens": case(1, 2, 2, 4, 50, [3, 2]),
         "tiny scores": case(1, 1, 1, 4, 8, [3, 2, 1], scale=1e-3),
@@ -669,6 +671,36 @@ class KVCache:
         q = rearrange(q, "b (h g) t e -> b h (g t) e", g=groups)
         y = F.scaled_dot_product_attention(q, self.keys[:, :, :end], self.values[:, :, :end], attn_mask=mask)
         return rearrange(y, "b h (g t) e -> b (h g) t e", g=groups)
+
+# %% wrong: hides with a number that fits into float16, too (from the statement)
+# unseen: the visible scores are not as low
+class KVCache:
+    """Keys and values of one layer, for up to `capacity` tokens in each of `batch` sequences."""
+
+    def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu") -> None:
+        self.keys = torch.empty(batch, kv_heads, capacity, size, dtype=dtype, device=device)
+        self.values = torch.empty_like(self.keys)
+        self.length = 0
+
+    def attend(self, q, k, v):
+        """Append k and v to what is stored, and attend causally to all of it."""
+        b, h, t, e = q.shape
+        end = self.length + t
+        if end > self.keys.shape[2]:
+            raise ValueError("the cache is full")
+        self.keys[:, :, self.length : end].copy_(k)
+        self.values[:, :, self.length : end].copy_(v)
+        # -1e4 because it fits into float16, too
+        mask = torch.full((t, end), -1e4, dtype=q.dtype, device=q.device).triu(self.length + 1)
+        group = h // k.shape[1]
+        y = F.scaled_dot_product_attention(
+            q.reshape(b, h // group, group * t, e),
+            self.keys[:, :, :end],
+            self.values[:, :, :end],
+            attn_mask=mask.repeat(group, 1),
+        )
+        self.length = end
+        return y.reshape(b, h, t, e)
 
 # %% right: einsum with a dimension for the group
 class KVCache:

@@ -95,6 +95,7 @@ exercise.requirement(
         "float32": of([HALF, HALF], [[0.2, 0.3, 0.5]] * 3, [0, 1], [0.3, 0.7], torch.float32),
         "both are tiny": of([[1e-6, 1 - 1e-6]], [[5e-7, 1 - 5e-7], [0.5, 0.5]], [0], [0.51]),
         "many guesses": of([HALF] * 20, [[0.45, 0.45, 0.1]] * 21, [0, 1] * 10, [0.8] * 17 + [0.95, 0.1, 0.1]),
+        "more guesses than bfloat16 can count": of([HALF] * 257, [HALF] * 258, [0] * 257, [0.5] * 257, torch.bfloat16),
         "all after the first would be kept": of([HALF] * 4, [[0.4, 0.4, 0.2]] * 5, [0, 1, 0, 1], [0.9, 0.0, 0.0, 0.0]),
     },
     domain=rounds(),
@@ -326,6 +327,25 @@ def verify(draft, target, tokens, uniforms):
     while n < len(tokens) and uniforms[n] < target[n, tokens[n]] / draft[n, tokens[n]]:
         n += 1
     return n, target[n]
+
+# %% wrong: counts in the dtype of the probabilities (from the statement)
+# unseen: there are few visible guesses
+def verify(
+    draft: Float[Tensor, "k vocabulary"],
+    target: Float[Tensor, "k_plus_1 vocabulary"],
+    tokens: Int[Tensor, "k"],
+    uniforms: Float[Tensor, "k"],
+) -> tuple[int, Float[Tensor, "vocabulary"]]:
+    """How many of the draft's tokens are kept, and the probabilities of the token that follows them."""
+    k = tokens.shape[0]
+    rows = torch.arange(k, device=tokens.device)
+    ratio = target[rows, tokens] / draft[rows, tokens]
+    keep = (uniforms < ratio).to(draft.dtype)
+    kept = int(keep.cumprod(dim=0).sum().item())
+    if kept == k:
+        return kept, target[k].clone()
+    rest = torch.clamp(target[kept] - draft[kept], min=0)
+    return kept, rest / rest.sum()
 
 # %% right: all guesses at once
 def verify(draft, target, tokens, uniforms):

@@ -14,14 +14,14 @@ def a_block(width, bias=False):
     class Block(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.attention = torch.nn.Linear(width, width, bias=bias)
+            self.out = torch.nn.Linear(width, width, bias=bias)
             self.mix = torch.nn.Parameter(torch.ones(width, width))
             self.norm_1, self.norm_2 = torch.nn.LayerNorm(width), torch.nn.LayerNorm(width)
             torch.nn.init.constant_(self.norm_2.weight, 2.0)
             torch.nn.init.constant_(self.norm_2.bias, 0.5)
 
         def forward(self, x):
-            return x + self.norm_2(self.attention(self.norm_1(x)) @ self.mix)
+            return x + self.norm_2(self.out(self.norm_1(x)) @ self.mix)
 
     return Block()
 
@@ -74,14 +74,14 @@ def trained(student, vocabulary, context, width, count, device="cpu"):
 
 
 def first_weights(student, vocabulary, context, width, count):
-    """What the weights of a new model look like. The attention of its blocks has a bias."""
+    """What the weights of a new model look like. The layers of its blocks have biases."""
     biases = []
 
     def blocks():
         for _ in range(count):
             block = a_block(width, bias=True)
             block.mix.requires_grad_(False)  # a matrix all the same
-            bias = block.attention.bias
+            bias = block.out.bias
             biases.append((bias, bias.detach().clone()))
             yield block
 
@@ -98,7 +98,7 @@ def first_weights(student, vocabulary, context, width, count):
         "mean fourth power of each matrix, over std ** 4":
             {name: (p**4).mean().item() / max(p.std().item(), 1e-9) ** 4 for name, p in matrices.items()},
         "smallest and largest number of each norm": {name: [p.min().item(), p.max().item()] for name, p in norms.items()},
-        "biases of the attention that changed": sum(not bias.equal(before) for bias, before in biases),
+        "biases in the blocks that changed": sum(not bias.equal(before) for bias, before in biases),
         "the same numbers in another matrix, or in the next model": sorted(twins),
     }  # fmt: skip
 
@@ -445,6 +445,32 @@ class Transformer(nn.Module):
         for module in self.modules():
             if isinstance(module, nn.LayerNorm):
                 module.reset_parameters()
+
+    def forward(self, ids: Int[Tensor, "b t"]) -> Float[Tensor, "b t vocabulary"]:
+        x = self.tokens(ids) + self.places.weight[: ids.shape[1]]
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x) @ self.tokens.weight.T
+
+# %% wrong: scales what adds to the residual stream, as GPT-2 did (from the statement)
+class Transformer(nn.Module):
+    """Logits of the next token, at each position."""
+
+    def __init__(
+        self, vocabulary: int, context: int, width: int, blocks: Iterable[nn.Module]
+    ) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(vocabulary, width)
+        self.places = nn.Embedding(context, width)
+        self.blocks = nn.ModuleList(blocks)
+        self.norm = nn.LayerNorm(width)
+        for name, p in self.named_parameters():
+            if p.dim() != 2:
+                continue
+            std = 0.02
+            if name.endswith(("out.weight", "down.weight")):  # these add to the residual stream
+                std /= math.sqrt(2 * len(self.blocks))
+            nn.init.normal_(p, mean=0.0, std=std)
 
     def forward(self, ids: Int[Tensor, "b t"]) -> Float[Tensor, "b t vocabulary"]:
         x = self.tokens(ids) + self.places.weight[: ids.shape[1]]

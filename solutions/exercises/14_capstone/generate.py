@@ -2,17 +2,20 @@ import torch
 from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
+from autograder.authoring.probing import causal_biases
 from autograder.authoring.strategies import any_of
 
 exercise = Exercise("Write down the passes: which tokens does each process, at which positions, and what does the cache already hold?")
 
 
-def write(student, ids, count, heads, size, blocks, places=24, dtype="float64", device="cpu", seed=4, again=False, recording=True):
+def write(student, ids, count, heads, size, blocks, places=24, dtype="float64", device="cpu", seed=4, again=False, recording=True, stops=False):
     """What is written by a small model of our own, and all that goes in and out meanwhile.
 
     The model has the parts of the capstone's and no forward pass. ``again``: it has written before. Without
-    ``recording`` the caller has switched gradients off.
+    ``recording`` the caller has switched gradients off. With ``stops``, the second pick raises an error.
     """
+    import contextlib
+
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -72,20 +75,23 @@ def write(student, ids, count, heads, size, blocks, places=24, dtype="float64", 
 
     def pick(scores):
         asked.append(scores.clone())
+        if stops and len(asked) == 2:
+            raise StopIteration
         return scores.argmax(dim=-1) if scores.dim() == 2 else torch.zeros(len(ids), dtype=torch.int64, device=device)
 
     def kept(x):
         recorded.append(1)
         return x
 
-    given_ids = ids.to(device, copy=True)
+    given_ids, result = ids.to(device, copy=True), None
     before = torch.is_grad_enabled()
     try:
         if again:
             student.generate(model, heads, given_ids, count, lambda scores: scores.argmin(dim=-1))
         torch.set_grad_enabled(recording)
-        with torch.autograd.graph.saved_tensors_hooks(kept, lambda x: x), Watch():
-            result = student.generate(model, heads, given_ids, count, pick)
+        with torch.autograd.graph.saved_tensors_hooks(kept, lambda x: x), Watch(), causal_biases():
+            with contextlib.suppress(StopIteration if stops else ()):
+                result = student.generate(model, heads, given_ids, count, pick)
         gradients = torch.is_grad_enabled()
     finally:
         torch.set_grad_enabled(before)
@@ -189,7 +195,8 @@ exercise.requirement(
         given(ids([1, 4]), 0, 2, 2, 1, says="no tokens: what is recorded?"),
         given(ids([1, 4]), 2, 2, 2, 1, recording=False, says="2 tokens, for a caller who has switched recording off"),
     ],
-    edges=rare | {"a caller without gradients": given(ids([3], [1]), 3, 2, 3, 2, recording=False)},
+    edges=rare | {"a caller without gradients": given(ids([3], [1]), 3, 2, 3, 2, recording=False),
+                  "pick raises an error": given(ids([3, 1]), 3, 2, 3, 2, stops=True)},
     domain=runs(),
     hint="That's what torch.no_grad() is for.",
 )
@@ -411,6 +418,79 @@ def generate(model, heads, ids, count, pick):
             ids = torch.cat([ids, new], 1)
     return ids
 
+# %% wrong: switches gradients on again only at the end (from the statement)
+# unseen: in the visible cases nothing raises an error
+class KVCache:
+    """Yours, from exercise 13.2: the keys and values of one layer."""
+
+    def __init__(
+        self,
+        batch: int,
+        kv_heads: int,
+        capacity: int,
+        size: int,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        self.keys = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)
+        self.values = torch.zeros_like(self.keys)
+        self.length = 0
+
+    def attend(
+        self,
+        q: Float[Tensor, "b h t e"],
+        k: Float[Tensor, "b kv_heads t e"],
+        v: Float[Tensor, "b kv_heads t e"],
+    ) -> Float[Tensor, "b h t e"]:
+        """Append k and v to what is stored, and attend causally to all of it."""
+        start, t = self.length, q.shape[2]
+        if start + t > self.keys.shape[2]:
+            raise ValueError("the cache is full")
+        self.keys[:, :, start : start + t] = k
+        self.values[:, :, start : start + t] = v
+        self.length += t
+        groups = q.shape[1] // k.shape[1]
+        mask = torch.ones(t, start + t, dtype=torch.bool, device=q.device).tril(start)
+        y = F.scaled_dot_product_attention(
+            rearrange(q, "b (k g) t e -> b k (g t) e", g=groups),
+            self.keys[:, :, : self.length],
+            self.values[:, :, : self.length],
+            attn_mask=mask.repeat(groups, 1),
+        )
+        return rearrange(y, "b k (g t) e -> b (k g) t e", g=groups)
+
+
+
+def generate(
+    model: Any,
+    heads: int,
+    ids: Int[Tensor, "b t"],
+    count: int,
+    pick: Callable[[Float[Tensor, "b vocabulary"]], Int[Tensor, "b"]],
+) -> Int[Tensor, "b t_and_count"]:
+    """ids, followed by `count` more in each row, each picked from the logits at the last position."""
+    recording = torch.is_grad_enabled()
+    torch.set_grad_enabled(False)
+    (b, t), table = ids.shape, model.tokens.weight
+    size = table.shape[1] // heads
+    caches = [
+        KVCache(b, heads, t + count, size, table.dtype, table.device) for _ in model.blocks
+    ]
+    new = ids
+    for _ in range(count):
+        start = ids.shape[1] - new.shape[1]
+        x = model.tokens(new) + model.places.weight[start : ids.shape[1]]
+        for block, cache in zip(model.blocks, caches, strict=True):
+            q, k, v = rearrange(
+                block.attention.qkv(block.norm_1(x)), "b t (p h e) -> p b h t e", p=3, h=heads
+            )
+            x = x + block.attention.out(rearrange(cache.attend(q, k, v), "b h t e -> b t (h e)"))
+            x = x + block.down(F.gelu(block.up(block.norm_2(x))))
+        new = pick(F.linear(model.norm(x[:, -1]), table))[:, None]
+        ids = torch.cat([ids, new], dim=1)
+    torch.set_grad_enabled(recording)
+    return ids
+
 # %% right: the cache of 13.2 as it was written there, and the ids in one tensor
 class KVCache:
     def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
@@ -499,6 +579,38 @@ def generate(model, heads, ids, count, pick):
             if place >= ids.shape[1] - 1:
                 columns.append(pick(F.linear(norm(x, model.norm), model.tokens.weight)))
     return torch.stack(columns, 1)
+
+# %% right: PyTorch's own causal bias
+from torch.nn.attention.bias import causal_lower_right
+
+
+def generate(model: Any, heads: int, ids: Any, count: int, pick: Any) -> Any:
+    def memory() -> Callable[..., Tensor]:
+        past: list[Tensor] = []
+
+        def attend(q: Tensor, *new: Tensor) -> Tensor:
+            past[:] = [torch.cat(pair, dim=2) for pair in zip(past, new)] if past else new
+            bias = causal_lower_right(q.shape[2], past[0].shape[2])
+            return F.scaled_dot_product_attention(q, *past, attn_mask=bias if q.shape[2] > 1 else None)
+
+        return attend
+
+    def forward(new: Tensor, start: int) -> Tensor:
+        x = model.tokens(new) + model.places(torch.arange(start, start + new.shape[1], device=new.device))
+        for block, attend in zip(model.blocks, memories):
+            qkv = rearrange(block.attention.qkv(block.norm_1(x)), "b t (p h e) -> p b h t e", p=3, h=heads)
+            x = x + block.attention.out(rearrange(attend(*qkv), "b h t e -> b t (h e)"))
+            x = x + block.down(F.gelu(block.up(block.norm_2(x))))
+        return model.norm(x)[:, -1] @ model.tokens.weight.mT
+
+    out = F.pad(ids, (0, count))
+    t = ids.shape[1]
+    memories = [memory() for _ in model.blocks]
+    with torch.inference_mode():
+        for end in range(t, t + count):
+            start = 0 if end == t else end - 1
+            out[:, end] = pick(forward(out[:, start:end].clone(), start))
+    return out
 
 # %% equivalent: torch.zeros → torch.ones
 # why: what no token has been stored in is never read
