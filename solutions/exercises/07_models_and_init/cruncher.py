@@ -25,7 +25,7 @@ def filled(student, weights, move=(), training=True):
     model = student.Cruncher(len(weights[-1]), len(weights) - 1).train(training)
     for where in move:
         model = model.to(where)
-    layers = list(model.layers.values() if hasattr(model.layers, "values") else model.layers)
+    layers = list(model.layers)
     if len(layers) != len(weights) - 1:
         raise ValueError(f"{len(layers)} layers, and not {len(weights) - 1}")
     for layer, values in zip([*layers, model.final], weights, strict=True):
@@ -62,7 +62,7 @@ def begin(student, d_in, d_out, dim):
         model, other = student.Cruncher(dim, 2), student.Cruncher(dim, 2)
     finally:
         init.trunc_normal_ = own
-    layers, others = (list(m.layers.values() if hasattr(m.layers, "values") else m.layers) for m in (model, other))
+    layers, others = (list(m.layers) for m in (model, other))
     return {
         "shape of Linear's weight": list(weight.shape),
         "std of Linear's weight, times √d_in": std(weight, d_in),
@@ -530,6 +530,27 @@ class Cruncher(nn.Module):
             x = layer(x)
         return self.final(x).squeeze(-1)
 
+# %% wrong: an nn.ModuleDict, whose items are its keys
+class Linear(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(d_in, d_out))
+        nn.init.kaiming_normal_(self.weight.T, nonlinearity="linear")
+
+    def forward(self, x):
+        return torch.einsum("...i,ij->...j", x, self.weight)
+
+class Cruncher(nn.Module):
+    def __init__(self, dim, num_layers):
+        super().__init__()
+        self.final = Linear(dim, 1)
+        self.layers = nn.ModuleDict({str(i): Linear(dim, dim) for i in range(num_layers)})
+
+    def forward(self, x):
+        for layer in self.layers.values():
+            x = layer(x)
+        return self.final(x)[:, 0]
+
 # %% right: nn.Sequential, and randn
 class Linear(nn.Module):
     def __init__(self, d_in, d_out):
@@ -597,27 +618,6 @@ class Cruncher(nn.Module):
         for layer in self.layers:
             h = layer(h)
         return self.final(h).reshape(x.shape[0])
-
-# %% right: an nn.ModuleDict, which gives the same names
-class Linear(nn.Module):
-    def __init__(self, d_in, d_out):
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(d_in, d_out))
-        nn.init.kaiming_normal_(self.weight.T, nonlinearity="linear")
-
-    def forward(self, x):
-        return torch.einsum("...i,ij->...j", x, self.weight)
-
-class Cruncher(nn.Module):
-    def __init__(self, dim, num_layers):
-        super().__init__()
-        self.final = Linear(dim, 1)
-        self.layers = nn.ModuleDict({str(i): Linear(dim, dim) for i in range(num_layers)})
-
-    def forward(self, x):
-        for layer in self.layers.values():
-            x = layer(x)
-        return self.final(x)[:, 0]
 
 # %% equivalent: -1 → 1
 # why: what final puts out has two dimensions, so the last one is number 1

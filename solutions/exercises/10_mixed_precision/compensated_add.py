@@ -179,8 +179,6 @@ exercise.mistake("new_lost leaves out what this rounding lost: compare the inten
                  f"{WANTED} → wanted = update", f"{MOVED} → lost")
 exercise.mistake("The sign of new_lost is reversed: adding it next time should make up for what's missing.",
                  f"{MOVED} → (new_weight - weight) - wanted")
-exercise.mistake("Compare the change with all that you wanted to add: if you subtract it from `update` alone, the difference may "
-                 "not be representable.", f"{MOVED} → update - (new_weight - weight) + lost")  # fmt: skip
 exercise.mistake("You didn't use `lost`: what was lost before has to be added now.",
                  f"{WANTED} → wanted = update")
 exercise.mistake("new_weight leaves out what was lost before: add it there, too.",
@@ -358,6 +356,13 @@ def compensated_add(weight, lost, update):
     rest = error + lost
     new_weight = first + rest
     new_lost = rest - (new_weight - first)
+    return new_weight, new_lost
+
+# %% wrong: subtracts what was added from update, then adds what was lost (from the statement)
+def compensated_add(weight, lost, update):
+    new_weight = weight + (update + lost)
+    moved = new_weight - weight
+    new_lost = (update - moved) + lost
     return new_weight, new_lost
 
 # %% right: one sum in float64, rounded twice
