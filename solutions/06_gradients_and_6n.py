@@ -188,8 +188,7 @@ what it was before, even for tensors that aren't in `tensors`, and `loss.backwar
 `.grad` attributes as it would have without your function. A `.grad` may exist already, from an earlier step, so its
 presence proves nothing. `tensors` may be empty. `loss` is the result of a recorded operation and may itself be among
 `tensors`. Each operation in the graph is one of PyTorch's own and produces one tensor. There are at most a few hundred
-operations, but there may be more paths through them than you could ever walk, and none of them uses activation
-checkpointing (section 5).
+operations, and none of them uses activation checkpointing (section 5).
 """
 
 

@@ -27,7 +27,7 @@ import nbformat
 import psutil
 from jupyter_client.provisioning.factory import KernelProvisionerFactory
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
+from nbclient.exceptions import CellExecutionError, CellTimeoutError
 from nbformat import NotebookNode
 
 from autograder.grading.source import Lecture
@@ -133,7 +133,11 @@ def too_strict(lecture: Lecture, answers: Mapping[str, Sequence[KnownProgram]]) 
                 cell.source = chosen[cell.id].code
         with tempfile.TemporaryDirectory() as folder, warm_kernels():
             environ = {**os.environ, FILE_VARIABLE: "off"}
-            run_cells(notebook, Path(folder), _SECONDS, environ=environ, allow_errors=True)
+            try:
+                run_cells(notebook, Path(folder), _SECONDS, environ=environ, allow_errors=True)
+            except CellTimeoutError as error:
+                titles = "; ".join(f"{name}: {program.title}" for name, program in chosen.items())
+                yield f"{lecture.name}: with other right answers, a cell doesn't end: {error}\n  → {titles}"
         for cell in notebook.cells:
             for output in cell.get("outputs", []):
                 if output.output_type == "error":
