@@ -131,25 +131,22 @@ def too_strict(lecture: Lecture, answers: Mapping[str, Sequence[KnownProgram]]) 
         for cell in notebook.cells:
             if cell.id in chosen:
                 cell.source = chosen[cell.id].code
+
+        def solved(*names: str, chosen: dict[str, KnownProgram] = chosen) -> str:
+            return "\n  → the answers were " + "; ".join(f"{name}: {chosen[name].title}" for name in names or chosen)
+
         with tempfile.TemporaryDirectory() as folder, warm_kernels():
             environ = {**os.environ, FILE_VARIABLE: "off"}
             try:
                 run_cells(notebook, Path(folder), _SECONDS, environ=environ, allow_errors=True)
             except CellTimeoutError as error:
-                titles = "; ".join(f"{name}: {program.title}" for name, program in chosen.items())
-                yield f"{lecture.name}: with other right answers, a cell doesn't end: {error}\n  → {titles}"
+                yield f"{lecture.name}: with other right answers, a cell doesn't end: {error}{solved()}"
         for cell in notebook.cells:
             for output in cell.get("outputs", []):
                 if output.output_type == "error":
-                    used = {name: program.title for name, program in chosen.items() if name in cell.source} or {
-                        name: program.title for name, program in chosen.items()
-                    }
-                    yield (
-                        f"{lecture.name}: with other right answers, a cell fails: {output.ename}: {output.evalue}\n"
-                        f"{cell.source}\n"
-                        f"  → it may ask no more than the statements of {', '.join(map(repr, used))}, solved by: "
-                        + "; ".join(f"{name}: {title}" for name, title in used.items())
-                    )
+                    why = f"{output.ename}: {output.evalue}\n{cell.source}"
+                    used = [name for name in chosen if name in cell.source]
+                    yield f"{lecture.name}: with other right answers, a cell fails: {why}{solved(*used)}"
 
 
 def _require_full_points(lecture: Lecture, notebook: NotebookNode) -> None:
