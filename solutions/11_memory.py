@@ -308,12 +308,10 @@ parameters the same gradients as `block(x)` itself would, and keeps nothing but 
 output, no graph. `block` is a module that takes one tensor and, in the same mode (training or eval), computes the same
 function each time, so it has no dropout, which would draw a different mask. `x` requires a gradient.
 
-- In `forward`, run the block once. Save what's needed; tensors with `ctx.save_for_backward`, as `Square` does, because
-  only of these does autograd know (and `saved_bytes`).
+- In `forward`, run the block once and save what's needed; tensors with `ctx.save_for_backward`.
 - In `backward`, turn gradient recording on and run the block again. Its input is `x` without its history: the same
-  numbers, but detached from the graph that computed them. Run the backward pass through this second run.
-  Return a gradient for each argument of `forward`: `None` for the block, which isn't a tensor, and the gradient of `x`
-  for `x`.
+  numbers, detached from their graph. Run the backward pass through this second run. Return a gradient for each argument
+  of `forward`: `None` for the block, which isn't a tensor, and the gradient of `x` for `x`.
 
 Parameters get their gradients as in any backward pass: they add to what's in `.grad`, and frozen or unused parameters
 get none.
