@@ -392,15 +392,3 @@ def accumulate(model, loss, x, y, size, whole=None):
     part.backward()
     rest = accumulate(model, loss, x[size:], y[size:], size, whole) if len(x) > size else 0.0
     return part.item() + rest
-
-# %% right: autograd.grad, added to .grad
-def accumulate(model, loss, x, y, size):
-    losses = []
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    for rows, targets in zip(x.split(size), y.split(size)):
-        mean = loss(model(rows), targets) * (len(rows) / len(x))
-        for p, g in zip(parameters, torch.autograd.grad(mean, parameters, allow_unused=True)):
-            if g is not None:
-                p.grad = g if p.grad is None else p.grad + g
-        losses.append(mean.item())
-    return math.fsum(losses)
