@@ -593,8 +593,8 @@ with the label, in GB, and treat whatever is left of the extra 7% as your reserv
 
 ### Exercise 0.4 · The largest model &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
-Write `largest_model(devices, memory_gb, bytes_per_parameter, sharded)`. It returns how many parameters fit. You may
-round the result to a whole number. `memory_gb` is the memory of *one* device as printed on its label, such as 80. A
+Write `largest_model(devices, memory_gb, bytes_per_parameter, sharded)`. It returns how many parameters fit. Round to
+whole numbers or don't, as you like. `memory_gb` is the memory of *one* device as printed on its label, such as 80. A
 **sharded** model is split among the devices: each keeps only its equal share of all the numbers (lecture 12), and
 `sharded` is `True` unless the caller says otherwise. If the model isn't sharded, *every* device keeps all the numbers,
 and more devices make training faster but don't make room for a larger model.
