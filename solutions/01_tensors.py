@@ -138,10 +138,11 @@ r"""
 ### Exercise 1.1 · How many bytes? &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
 Write `tensor_bytes(x, dtype)`. It returns how many bytes the elements of `x` take. If a `dtype` is given, return how
-many they would take in that dtype, without making such a tensor, not even on another device; by default `dtype` is `None`, which means the dtype of
-`x`. The function must work for every dtype and shape, for an empty tensor, and for a tensor on the "meta" device (such
-a tensor has a shape and a dtype but no data). For a *view* (a part of a larger tensor, or one row repeated many times;
-lecture 03 has more on views), count the elements of the view itself, not all the elements in the memory behind it.
+many they would take in that dtype, without making such a tensor, not even on another device; by default `dtype` is
+`None`, which means the dtype of `x`. The function must work for every dtype and shape, for an empty tensor, and for a
+tensor on the "meta" device (such a tensor has a shape and a dtype but no data). For a *view* (a part of a larger
+tensor, or one row repeated many times; lecture 03 has more on views), count the elements of the view itself, not all
+the elements in the memory behind it.
 """
 
 

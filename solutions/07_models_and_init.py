@@ -562,13 +562,14 @@ Write two modules.
 an `x` with any number of leading dimensions. The initial weights come from a normal distribution with mean 0 and std
 $1/\sqrt{d_\text{in}}$ (LeCun, since there's no ReLU here). You may cut it at ±3 std or leave it uncut.
 
-`Cruncher(dim, num_layers)` has `layers`, a sequence (such as an `nn.ModuleList`) of `num_layers` of your
-`Linear(dim, dim)` (possibly none), one after the other, and then `final`, a `Linear(dim, 1)`. It turns `[B, dim]` into `[B]`, even for a batch of one. The names
-`weight`, `layers` and `final` matter: they label the tensors in a checkpoint, the file in which a model is saved. Don't
-register any other parameters or buffers. Each layer draws its own numbers, and gradients reach every weight and `x`.
-`.to(…)` must be able to move the whole model to another dtype or device; after that, `forward` works with an `x` of
-that dtype on that device. In a block that begins with `with torch.device("meta"):`, both modules are made on that
-device. (`torch.randn` and `torch.empty` heed such a block; `torch.normal` doesn't if it's given two numbers and a size.)
+`Cruncher(dim, num_layers)` has `layers`, a sequence (such as an `nn.ModuleList`) of `num_layers` of your `Linear(dim,
+dim)` (possibly none), one after the other, and then `final`, a `Linear(dim, 1)`. It turns `[B, dim]` into `[B]`, even
+for a batch of one. The names `weight`, `layers` and `final` matter: they label the tensors in a checkpoint, the file in
+which a model is saved. Don't register any other parameters or buffers. Each layer draws its own numbers, and gradients
+reach every weight and `x`. `.to(…)` must be able to move the whole model to another dtype or device; after that,
+`forward` works with an `x` of that dtype on that device. In a block that begins with `with torch.device("meta"):`, both
+modules are made on that device. (`torch.randn` and `torch.empty` heed such a block; `torch.normal` doesn't if it's
+given two numbers and a size.)
 """
 
 

@@ -207,9 +207,10 @@ an element. Does the file change?
 Write two functions. `write_tokens(path, tokens, vocab_size)` writes a list of ids as a .npy file, in the *smallest* of
 uint8, uint16 and uint32 that can hold every id from 0 to `vocab_size` − 1 (not only those that happen to occur). If an
 id is negative or not in the vocabulary, it raises a `ValueError` and writes nothing, so that a file that's there
-already stays as it is. `open_tokens(path, vocab_size)` maps such a file, read-only. If the file's dtype isn't the one that `vocab_size` requires, it raises a `ValueError`,
-even if only the kind (int16 instead of uint16, say) or the byte order differs. `path` is a `Path` that ends in `.npy`;
-`tokens` isn't empty; `vocab_size` is from 1 to $2^{32}$; and every id fits into an int64.
+already stays as it is. `open_tokens(path, vocab_size)` maps such a file, read-only. If the file's dtype isn't the one
+that `vocab_size` requires, it raises a `ValueError`, even if only the kind (int16 instead of uint16, say) or the byte
+order differs. `path` is a `Path` that ends in `.npy`; `tokens` isn't empty; `vocab_size` is from 1 to $2^{32}$; and
+every id fits into an int64.
 """
 
 
@@ -1565,10 +1566,10 @@ of PyTorch's global generator on the CPU (which draws dropout's masks). If writi
 whatever was at `path` is unchanged: write the new file under another name in the same folder, then rename it. Once a
 file exists at `path`, there must be one at all times from then on. After a successful save, the only file that your
 function has left in the folder is the one at `path`: nothing remains of an earlier save to `path` that failed, or whose
-process was killed. All other files stay. (None of them has the name of your unfinished file.) `load_checkpoint(path, model,
-optimizer, generator)` restores the model, the optimizer and both generators to the saved state, and returns the step.
-The file must load with a plain `torch.load(path)`, which means `weights_only=True`. Saving must not change anything in
-the run. `path` is a `Path`, and its folder exists.
+process was killed. All other files stay. (None of them has the name of your unfinished file.) `load_checkpoint(path,
+model, optimizer, generator)` restores the model, the optimizer and both generators to the saved state, and returns the
+step. The file must load with a plain `torch.load(path)`, which means `weights_only=True`. Saving must not change
+anything in the run. `path` is a `Path`, and its folder exists.
 """
 
 

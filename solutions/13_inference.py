@@ -767,9 +767,9 @@ There's another limit: all those caches have to fit on the card.
 Write `largest_batch(model, context, room, seconds, peak, bandwidth)`, which returns the largest number of sequences,
 each with `context` tokens, whose caches fit into `room` bytes (what the weights leave free) and whose decode step takes
 at most `seconds` according to the formula of exercise 13.4. If even one sequence is too many, return 0. `model`, `peak`
-and `bandwidth` are as in that exercise. `room` is an integer, at least 0; caches that take exactly `room` bytes still fit.
-`seconds`, `peak` and `bandwidth` may be infinite (`math.inf`). No batch's time is so close to `seconds` that rounding
-would matter. The answer may be in the billions, so don't try batch sizes one by one.
+and `bandwidth` are as in that exercise. `room` is an integer, at least 0; caches that take exactly `room` bytes still
+fit. `seconds`, `peak` and `bandwidth` may be infinite (`math.inf`). No batch's time is so close to `seconds` that
+rounding would matter. The answer may be in the billions, so don't try batch sizes one by one.
 """
 
 
