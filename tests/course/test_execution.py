@@ -300,7 +300,7 @@ def _busy() -> None:
         pass
 
 
-def test_a_cell_that_asks_for_more_than_a_statement_is_reported(tmp_path: Path) -> None:
+def test_a_cell_that_asks_for_more_than_a_statement_is_reported() -> None:
     solved = source.read(project.SOLUTIONS / "03_strides_and_views.py")
     [exercise] = [each for each in solved.exercises if each.name == "contiguous_strides"]
     notebook = nbformat.v4.new_notebook()

@@ -19,7 +19,7 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,13 +81,10 @@ def executed(lecture: Lecture, *, undisturbed: bool = False) -> NotebookNode:
 
 def _run(lecture: Lecture) -> NotebookNode:
     notebook = copy.deepcopy(lecture.notebook)
-    with tempfile.TemporaryDirectory() as scratch, warm_kernels():
-        path = notebook_path(Path(scratch), lecture.name)  # in a separate folder, as for a reader
-        path.parent.mkdir()
-        build.write_notebook(notebook, path)
+    with _as_for_a_reader(lecture, notebook) as run_all:
         before = _processors()
         try:
-            run_cells(notebook, path.parent, _SECONDS, environ={**os.environ, FILE_VARIABLE: "off"})
+            run_all()
         except CellExecutionError as error:
             raise build.BuildError(f"{lecture.name}: a cell fails:\n{error}") from None
         in_all, others = (now - then for now, then in zip(_processors(), before, strict=True))
@@ -97,6 +94,17 @@ def _run(lecture: Lecture) -> NotebookNode:
     notebook.metadata["run"] = run | {"disturbed": bool(lecture.timed) and share > DISTURBED}
     _require_full_points(lecture, notebook)
     return notebook
+
+
+@contextlib.contextmanager
+def _as_for_a_reader(lecture: Lecture, notebook: NotebookNode) -> Iterator[Callable[..., None]]:
+    """What runs the cells of a lecture's notebook, on a warm kernel and in a folder of its own."""
+    with tempfile.TemporaryDirectory() as scratch, warm_kernels():
+        path = notebook_path(Path(scratch), lecture.name)
+        path.parent.mkdir()
+        build.write_notebook(notebook, path)
+        environ = {**os.environ, FILE_VARIABLE: "off"}
+        yield functools.partial(run_cells, notebook, path.parent, _SECONDS, environ=environ)
 
 
 def run_cells(
@@ -131,22 +139,21 @@ def too_strict(lecture: Lecture, answers: Mapping[str, Sequence[KnownProgram]]) 
         for cell in notebook.cells:
             if cell.id in chosen:
                 cell.source = chosen[cell.id].code
-
-        def solved(*names: str, chosen: dict[str, KnownProgram] = chosen) -> str:
-            return "\n  → the answers were " + "; ".join(f"{name}: {chosen[name].title}" for name in names or chosen)
-
-        with tempfile.TemporaryDirectory() as folder, warm_kernels():
-            environ = {**os.environ, FILE_VARIABLE: "off"}
+        with _as_for_a_reader(lecture, notebook) as run_all:
             try:
-                run_cells(notebook, Path(folder), _SECONDS, environ=environ, allow_errors=True)
+                run_all(allow_errors=True)
             except CellTimeoutError as error:
-                yield f"{lecture.name}: with other right answers, a cell doesn't end: {error}{solved()}"
+                yield f"{lecture.name}: with other right answers, a cell doesn't end: {error}{_titles(chosen)}"
         for cell in notebook.cells:
             for output in cell.get("outputs", []):
                 if output.output_type == "error":
                     why = f"{output.ename}: {output.evalue}\n{cell.source}"
-                    used = [name for name in chosen if name in cell.source]
-                    yield f"{lecture.name}: with other right answers, a cell fails: {why}{solved(*used)}"
+                    used = {name: program for name, program in chosen.items() if name in cell.source}
+                    yield f"{lecture.name}: with other right answers, a cell fails: {why}{_titles(used or chosen)}"
+
+
+def _titles(answers: Mapping[str, KnownProgram]) -> str:
+    return "\n  → the answers were " + "; ".join(f"{name}: {program.title}" for name, program in answers.items())
 
 
 def _require_full_points(lecture: Lecture, notebook: NotebookNode) -> None:
