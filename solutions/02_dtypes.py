@@ -552,7 +552,8 @@ Write `gap(x, dtype)`. Round `x` to the nearest number that `dtype` can represen
 the next larger one. `x` is a Python float, 0.0 or positive, and it rounds to a number below the largest one of the
 dtype. The function must work for `float64`, `float32`, `float16`, `bfloat16` and both 8-bit formats (PyTorch can't
 subtract those, so convert first), and its result must be exact. You can assume that no `x` lies exactly halfway between
-two numbers, or so close to halfway that rounding it to `float32` first would change the answer.
+two numbers and, unless `dtype` is `float64`, that none is so close to halfway that rounding it to `float32` first would
+change the answer.
 """
 
 

@@ -188,7 +188,7 @@ what it was before, even for tensors that aren't in `tensors`, and `loss.backwar
 `.grad` attributes as it would have without your function. A `.grad` may exist already, from an earlier step, so its
 presence proves nothing. `tensors` may be empty. `loss` is the result of a recorded operation and may itself be among
 `tensors`. Each operation in the graph is one of PyTorch's own and produces one tensor. There are at most a few hundred
-operations, and none of them uses activation checkpointing (section 5).
+operations, though far more paths may lead through them, and none uses activation checkpointing (section 5).
 """
 
 
@@ -820,12 +820,12 @@ assert share < 1e-5
 r"""
 ### Exercise 6.5 · What the backward pass costs &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
-Often, only part of a model is trained, and the rest is *frozen*. Write
-`backward_flops(tokens, widths, trainable, input_needs_grad)`. It returns the FLOPs of the backward pass of a chain of
-linear layers without biases. Layer $i$ turns `widths[i]` numbers into `widths[i + 1]`; `trainable[i]` says whether its
-weights require a gradient, and `input_needs_grad` says whether the chain's input does. Count the products that are
-*needed*, as autograd does, and nothing else. If no gradient is needed anywhere, the answer is 0. There are at most a
-few hundred layers. Your count must be exact, even for sizes that wouldn't fit in any machine's memory; floats, with
+Often, only part of a model is trained, and the rest is *frozen*. Write `backward_flops(tokens, widths, trainable,
+input_needs_grad)`. It returns the FLOPs of the backward pass of a chain of linear layers without biases. Layer $i$
+turns `widths[i]` numbers into `widths[i + 1]`; `trainable[i]` says whether its weights require a gradient, and
+`input_needs_grad` says whether the chain's input does. Count the products that are *needed*, as autograd does, and
+nothing else. If no gradient is needed anywhere, the answer is 0. There are at most a few hundred layers, none with more
+than $2^{60}$ weights. Your count must be exact, even for sizes that wouldn't fit in any machine's memory; floats, with
 their 53 bits, can't represent every integer that large.
 """
 

@@ -878,7 +878,7 @@ Write `state_bytes(optimizer)`. It returns the bytes of all tensors that the opt
 counters. The state contains dicts for parameters of the optimizer's groups, and nothing else; the values of each dict
 are tensors of any dtype, or plain numbers, strings and `None`, which don't count. No two of the tensors share memory,
 and none is part of a larger one. (A few optimizers, such as LBFGS, also keep lists of tensors. Ignore those.)
-Parameters and gradients don't belong to the optimizer.
+Parameters and gradients don't belong to the optimizer, and no parameter is in it twice.
 """
 
 

@@ -374,13 +374,14 @@ source, so every batch after the first changes. That's why batches should have t
 ### Exercise 9.2 · A batch &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
 Write `get_batch(tokens, batch, context, generator)`. It returns inputs and targets, two int64 tensors of shape `[batch,
-context]`. `tokens` is a one-dimensional array of fewer than $2^{31}$ tokens, of any integer dtype and either byte
+context]`. `tokens` is a one-dimensional array of fewer than $2^{28}$ tokens, of any integer dtype and either byte
 order, and it's often memory-mapped. Each row of the inputs is a window of `tokens`, and its targets are the same window
-shifted by one token. Every window is equally likely, including the last one, and the rows are drawn independently. (So
-don't scale a random float32: `torch.rand` gives only $2^{24}$ different values, and a text may have many more windows.)
-All randomness comes from `generator`, a `torch.Generator`: the same state gives the same batch, and each call advances
-the state, so the next call draws new windows. `batch` and `context` are at least 1. If there isn't a single window,
-raise a `ValueError`. Read only what you need: a call must not allocate memory for the whole text.
+shifted by one token. Every window is equally likely, including the last one, and the rows are drawn independently. (The
+remainder of 31 random bits is near enough. A scaled random float32 isn't: `torch.rand` gives only $2^{24}$ different
+values, and a text may have many more windows.) All randomness comes from `generator`, a `torch.Generator`: the same
+state gives the same batch, and each call advances the state, so the next call draws new windows. `batch` and `context`
+are at least 1. If there isn't a single window, raise a `ValueError`. Read only what you need: a call must not allocate
+memory for the whole text.
 """
 
 
@@ -992,13 +993,13 @@ would switch to *eval mode*.) For each number in `steps` (a `range`, which needn
 
 1. set the learning rate of *every* parameter group of `optimizer` to `lr_at(step)` (it often changes during training);
 2. call `next_batch()` once; it returns inputs and targets;
-3. compute `loss_fn(model(inputs), targets)`;
+3. compute `loss_fn(model(inputs), targets)`, a new tensor;
 4. if the loss is NaN or infinite, raise a `FloatingPointError` whose message contains the number of the step. The
    parameters and the optimizer's state must then be what they were after the previous step; it's fine if other things
    have changed: the optimizer's learning rate, the gradients, and whatever the forward pass itself changes (such as the
    running averages of a *batch norm*, a layer that normalizes with the mean and variance of its batch);
-5. update the parameters, using the gradient of *this* loss alone: gradients left over from before must not count, not
-   even in the first step.
+5. update the parameters, using the gradient of *this* loss alone: gradients left over from before the step must not
+   count, not even in the first step.
 
 Return the losses, one for each step, as Python floats, each as it was before the update.
 """

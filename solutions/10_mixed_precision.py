@@ -1130,8 +1130,9 @@ Write `quantize_blocks(x, block, dtype)`. It splits the elements of `x`, in the 
 `block` neighbors and gives each block a scale of its own. It returns `(codes, scales)`: `codes` is a tensor with that
 8-bit dtype (`float8_e4m3fn` or `float8_e5m2`) and the shape of `x`, and `scales` is a `float32` tensor with one number
 for each block, in the order of the blocks. All scales are positive. Each element is approximately its code times the
-scale of its block, and in each block the element with the largest magnitude becomes the largest number of the format,
-`torch.finfo(dtype).max` (or its negative). So with `block = x.numel()` the whole tensor has a single scale.
+scale of its block, and the scale is such that the element with the largest magnitude in the block, divided by it, is
+the largest number of the format, `torch.finfo(dtype).max` (or its negative). So with `block = x.numel()` the whole
+tensor has a single scale.
 
 Each code is the element divided by the scale, rounded to the nearest number of the format as PyTorch's conversion does.
 (If the scale is a power of two, the division is exact. Otherwise, you may assume that no quotient is so close to a tie

@@ -923,7 +923,8 @@ then there's only one solution.
 
 All rows contain probabilities that add up to 1, and they may contain zeros, but no guess had probability 0 in the draft
 model. `draft` and `target` have the same floating-point dtype, and so do the probabilities that you return. `tokens` is
-`int64`. None of the `uniforms` is so close to its $p/q$ that rounding would matter. Don't change the arguments.
+`int64`. None of the `uniforms` is so close to its $p/q$ that rounding would matter, and no two rows differ by so little
+that subtracting them would lose most digits. Don't change the arguments.
 """
 
 

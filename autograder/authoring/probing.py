@@ -40,6 +40,31 @@ def causal_biases() -> Any:
     return patched()
 
 
+def state_on_its_device(new_optimizer: Callable[[Any], Any]) -> bool:
+    """Whether an optimizer keeps a parameter's state on the parameter's device, if new_optimizer(p) makes one for p.
+
+    It's tried on meta, which like a GPU has tensors of its own. An answer that needs numbers (by NumPy, or one by one)
+    stops there, so it runs again with p on the CPU, while new tensors are made on meta. If it also fetches numbers from
+    those, nothing speaks against it: code that mixes devices stops for another reason.
+    """
+    import torch
+
+    fetched = 0
+    for place, default in (("meta", "cpu"), ("cpu", "meta")):
+        p = torch.nn.Parameter(torch.ones(2, device=place))
+        p.grad = torch.ones(2, device=place)
+        optimizer = new_optimizer(p)
+        try:
+            with torch.device(default):
+                optimizer.step()
+        except Exception as error:
+            fetched += "meta tensor" in str(error)
+            continue
+        kept = [each for each in optimizer.state.get(p, {}).values() if torch.is_tensor(each)]
+        return all(each.device == p.device for each in kept)
+    return fetched == 2
+
+
 def with_gradient(
     call: Callable[..., Any], names: Sequence[str], arguments: Sequence[Any], step: float = 1e-5
 ) -> list[str]:

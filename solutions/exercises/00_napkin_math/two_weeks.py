@@ -38,9 +38,10 @@ exercise.requirement(
         "at the peak": given(2, 50.0, 1.0),
         "one device": given(1, 50.0, 0.4),
         "hardly at work": given(8, 989.5, 0.01),
+        "not a whole percentage": given(1024, 989.5, 0.385),
         "whole numbers": given(1024, 990, 1),
     },
-    domain=st.builds(given, counts, peaks, st.integers(1, 100).map(lambda n: n / 100)),
+    domain=st.builds(given, counts, peaks, st.integers(1, 1000).map(lambda n: n / 1000)),
 )
 exercise.requirement(
     "on_one_card: the number of parameters that fit on one card with the memory stated on its label",

@@ -50,7 +50,8 @@ def vector(*numbers, eps=1e-6, requires_grad=False, dtype=torch.float32):
 def many(draw):
     """Any number of vectors, in any layout, so long that eps hardly counts."""
     shape = draw(shapes((1, 4), (1, 5)))
-    return given(1000 * draw(tensors(shape, torch.float64, contiguous=None)))
+    x = draw(tensors(shape, torch.float64, contiguous=None))
+    return given(x.add_(x.sign()).mul_(1000))
 
 
 @st.composite
@@ -76,9 +77,10 @@ def numbers(draw):
 
 @st.composite
 def batches(draw):
-    """Vectors of any dtype and layout."""
+    """Vectors of any dtype and layout, whose mean square is larger than eps."""
     dtype = draw(any_of(*FLOATS))
-    return given(draw(tensors(draw(shapes((2, 4), (2, 4))), dtype, contiguous=None)), 0.5, False)
+    x = draw(tensors(draw(shapes((2, 4), (2, 4))), dtype, contiguous=None))
+    return given(x.add_(x.sign()), 0.5, False)
 
 
 rows = torch.tensor([[3.0, 4.0], [6.0, 8.0]])

@@ -126,6 +126,7 @@ exercise.requirement(
         "a dilation of 1": given(torch.arange(6), 4, 1),
         "one window": given(torch.arange(9), 3, 4),
         "two windows": given(torch.arange(10.0), 3, 4),
+        "shorter than size times dilation": given(torch.arange(4), 2, 3),
         "by name": given(torch.arange(9), size=3, dilation=2),
     },
     domain=dilated(),

@@ -90,6 +90,8 @@ def build(kind, a, b, c):
         first = linear(a, b)
         first.register_forward_pre_hook(lambda layer, inputs: inputs[0][:1])
         return nn.Sequential(first, linear(b, c))
+    if kind == "turned":
+        return Made(lambda self, x: self.head(self.body(x.mT)), body=linear(a, b), head=linear(b, c))
     if kind == "spare":
         return Made(lambda self, x: self.used(x), used=linear(a, b), spare=linear(a, c))
     if kind == "either":
@@ -245,6 +247,7 @@ exercise.requirement(
     ],
     edges={
         "four dimensions": given("no bias", (2, 3, 2, 4), 4, 8, 3),
+        "vectors that aren't contiguous": given("turned", (2, 4, 3), 4, 8, 3),
         "five dimensions": given("no bias", (2, 3, 2, 2, 4), 4, 8, 3),
         "more vectors than the batch has": given("stacked", (2, 4), 4, 8, 3),
         "a hook that leaves one vector of eight": given("cut by a hook", (8, 2), 2, 4, 5),
@@ -504,6 +507,25 @@ def model_flops(model: nn.Module, batch: Tensor) -> int:
     finally:
         nn.functional.linear = original
     return total
+
+# %% wrong: counts vectors by view, which fails where they are not contiguous (from the statement)
+# unseen: the visible inputs of layers are contiguous
+def model_flops(model: nn.Module, batch: Tensor) -> int:
+    """FLOPs of all uses of nn.Linear in model(batch): 2 · vectors · in_features · out_features each."""
+    counts: list[int] = []
+
+    def hook(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        vectors = inputs[0].view(-1, module.in_features).shape[0]
+        counts.append(2 * vectors * module.in_features * module.out_features)
+
+    handles = []
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            handles.append(module.register_forward_hook(hook))
+    model(batch)
+    for handle in handles:
+        handle.remove()
+    return sum(counts)
 
 # %% right: one hook for all modules there are
 def model_flops(model, batch):

@@ -16,10 +16,29 @@ def build(code):
 
 
 def ask(student, code, missing=()):
-    """The answer for the tensors that a few lines make, without those in missing."""
+    """The answer for the tensors that a few lines make, without those in missing.
+
+    Walking every path through a graph may take longer than anyone can wait, so the call ends after a million lines.
+    """
+    import sys
+
+    left = 1_000_000
+
+    def count(frame, event, arg):
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise RuntimeError("stopped after 1,000,000 lines of code, with a graph of only a few operations")
+        return count
+
     made = build(code)
     asked = {name: each for name, each in made.items() if name not in missing}
-    answer = student.who_keeps_grad(made["loss"], dict(asked))
+    traced = sys.gettrace()
+    sys.settrace(count)
+    try:
+        answer = student.who_keeps_grad(made["loss"], dict(asked))
+    finally:
+        sys.settrace(traced)
     if not isinstance(answer, dict):
         return answer
     about = {name: answer.get(name, "not in the answer") for name in asked}
@@ -106,6 +125,10 @@ itself = case("""w, v = torch.ones(2, requires_grad=True), torch.ones(2, require
 h = w * v; h.retain_grad(); h.grad = torch.ones(2); v.grad = torch.ones(2)
 loss = (w + h).sum(); loss.retain_grad()""")
 begin = "w, v = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)\n"
+paths = case("""w, v = torch.ones(2, requires_grad=True), torch.zeros(2, requires_grad=True)
+x = w
+for _ in range(40): x = x + 0.1 * x
+x.retain_grad(); loss = x.sum()""")
 edges = {
     "one operation": case("w = torch.tensor(1.0, requires_grad=True)\nloss = w * 2"),
     "one operation, and loss keeps its own": case("w = torch.tensor(1.0, requires_grad=True)\nloss = w * 2; loss.retain_grad()"),
@@ -140,7 +163,7 @@ exercise.requirement(
     points=0.75,
     probe=ask,
     rules=dict.fromkeys(BETWEEN, "ignored"),
-    visible=[mixed, itself],
+    visible=[mixed, itself, paths],
     edges=edges | nobody,
     domain=graphs(),
     hint="For a leaf: does it require a gradient, and is it the variable of a node that you can reach from loss.grad_fn?",
@@ -196,6 +219,8 @@ exercise.mistake("An intermediate tensor keeps its gradient, too, if retain_grad
                  "or (tensor.retains_grad and tensor.grad_fn in reached) → ")  # fmt: skip
 exercise.mistake("Your answers are reversed: True means that the tensor would get a gradient.", "name: tensor.requires_grad → name: not (tensor.requires_grad",
                  "and tensor.grad_fn in reached)\n        ) → and tensor.grad_fn in reached)))")  # fmt: skip
+exercise.mistake("Visit each node once. Your code walks every path through the graph, and 40 operations can have 2⁴⁰ of them.",
+                 "if node is not None and node not in reached: → if node is not None:")  # fmt: skip
 exercise.mistake("The loss may keep its own gradient, too: begin with loss.grad_fn itself.",
                  "waiting: list[Any] = [loss.grad_fn] → waiting: list[Any] = [n for n, _ in loss.grad_fn.next_functions]")  # fmt: skip
 exercise.mistake("A node may have several entries in next_functions: follow all of them to the leaves.",
@@ -239,7 +264,7 @@ def who_keeps_grad(loss, tensors):
     reached, waiting = set(), [loss.grad_fn]
     while waiting:
         node = waiting.pop()
-        if node is not None:
+        if node is not None and node not in reached:
             reached.add(node)
             waiting += [earlier for earlier, _ in node.next_functions]
     leaves = [node.variable for node in reached if hasattr(node, "variable")]
@@ -261,7 +286,7 @@ def who_keeps_grad(loss, tensors):
     reached, waiting = set(), [loss.grad_fn]
     while waiting:
         node = waiting.pop()
-        if node is not None:
+        if node is not None and node not in reached:
             reached.add(node)
             waiting += [earlier for earlier, _ in node.next_functions]
     ids = {id(node.variable) for node in reached if hasattr(node, "variable")}
@@ -396,6 +421,25 @@ def who_keeps_grad(loss, tensors):
         for name, t in tensors.items()
     }
 
+# %% wrong: a recursion over every path (from the statement)
+def who_keeps_grad(loss, tensors):
+    leaves, nodes = {}, set()
+
+    def walk(node):
+        if node is None:
+            return
+        nodes.add(node)
+        if hasattr(node, "variable"):
+            leaves[id(node.variable)] = node.variable
+        for earlier, _ in node.next_functions:
+            walk(earlier)
+
+    walk(loss.grad_fn)
+    return {
+        name: (t.requires_grad and id(t) in leaves) if t.is_leaf else (t.retains_grad and t.grad_fn in nodes)
+        for name, t in tensors.items()
+    }
+
 # %% right: a recursive walk, by identities
 def who_keeps_grad(loss, tensors):
     seen = {}
@@ -416,12 +460,18 @@ def who_keeps_grad(loss, tensors):
 
 # %% right: one walk for each tensor
 def who_keeps_grad(loss, tensors):
-    def leads_to(node, wanted):
-        if node is None:
-            return False
-        if node is wanted or getattr(node, "variable", None) is wanted:
-            return True
-        return any(leads_to(earlier, wanted) for earlier, _ in node.next_functions)
+    def leads_to(start, wanted):
+        met = set()
+
+        def walk(node):
+            if node is None or node in met:
+                return False
+            met.add(node)
+            if node is wanted or getattr(node, "variable", None) is wanted:
+                return True
+            return any(walk(earlier) for earlier, _ in node.next_functions)
+
+        return walk(start)
 
     result = {}
     for name, t in tensors.items():
@@ -448,6 +498,3 @@ def who_keeps_grad(loss, tensors):
         return t.retains_grad and t.grad_fn in met
 
     return {name: bool(keeps(t)) for name, t in tensors.items()}
-
-# %% equivalent: node is not None and node not in reached → node is not None
-# why: visiting a node twice only takes longer: the graph has no cycles

@@ -51,7 +51,7 @@ exercise.requirement(
     "the std of each layer's outputs before the ReLU, with a ReLU between layers",
     points=1,
     visible=[given(*UP_AND_DOWN, True), given([9, 25], [2.0], True)],
-    edges=edges(True, given),
+    edges=edges(True, given) | {"very deep": given([512] * 201, [(2 / 512) ** 0.5] * 200, True)},
     domain=chains(True),
     hint="What does a ReLU do to the mean square? And between which layers are there ReLUs?",
 )
@@ -278,6 +278,29 @@ def gradient_stds_through_depth(
         g *= widths[i + 1] * weight_stds[i] ** 2 * (0.5 if relu else 1)
         result.append(math.sqrt(g))
     return result[::-1]
+
+# %% wrong: the product of all widths, which a float cannot hold (from the statement)
+# unseen: students see few layers
+def stds_through_depth(
+    widths: Sequence[int], weight_stds: Sequence[float], relu: bool
+) -> list[float]:
+    """Std of each layer's outputs, for data of std 1."""
+    half = 0.5 if relu else 1.0
+    return [
+        math.sqrt(math.prod(widths[: i + 1]) * half**i) * math.prod(weight_stds[: i + 1])
+        for i in range(len(weight_stds))
+    ]
+
+
+def gradient_stds_through_depth(
+    widths: Sequence[int], weight_stds: Sequence[float], relu: bool
+) -> list[float]:
+    """Std of the gradient of each layer's outputs, if it is 1 for the last layer."""
+    n, half = len(weight_stds), 0.5 if relu else 1.0
+    return [
+        math.sqrt(math.prod(widths[i + 2 :]) * half ** (n - 1 - i)) * math.prod(weight_stds[i + 1 :])
+        for i in range(n)
+    ]
 
 # %% right: products of slices
 def stds_through_depth(widths, weight_stds, relu):

@@ -3,6 +3,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.probing import alike
+from autograder.authoring.probing import state_on_its_device
 from autograder.authoring.strategies import any_of, shapes, tensors
 
 exercise = Exercise("Go through the two formulas in order. What has to be in self.state[p] before a parameter's first step?")
@@ -44,26 +45,6 @@ def steps(student, values, gradients, groups, interrupted=0, later=None, default
     return after
 
 
-def on_its_device(student):
-    """Whether the state is on the device of its parameter: on meta, which like a GPU has its own tensors.
-
-    An answer that needs numbers stops there. It runs again with p on the CPU, while new tensors are made on meta.
-    """
-    import contextlib
-
-    import torch
-
-    for place, default in (("meta", "cpu"), ("cpu", "meta")):
-        p = torch.nn.Parameter(torch.ones(2, device=place))
-        p.grad = torch.ones(2, device=place)
-        optimizer = student.AdaGrad([p], lr=0.5)
-        with contextlib.suppress(Exception), torch.device(default):
-            optimizer.step()
-            kept = [each for each in optimizer.state.get(p, {}).values() if torch.is_tensor(each)]
-            return all(each.device == p.device for each in kept)
-    return False
-
-
 def look(student, value, gradients):
     """What an optimizer has kept after some steps, and what has become of the gradient and of the parameter."""
     import torch
@@ -93,7 +74,7 @@ def look(student, value, gradients):
     others = [v for k, v in optimizer.state.items() if k is not p and k is not idle]
     return {
         'self.state[p]["sum"]': kept.get("sum"),
-        "the state is on the device of p": on_its_device(student),
+        "the state is on the device of p": state_on_its_device(lambda p: student.AdaGrad([p], lr=0.5)),
         "tensors kept for p": tensors_in(kept),
         "tensors kept for a parameter that never had a gradient": tensors_in(optimizer.state.get(idle, {})),
         "tensors kept elsewhere": tensors_in(elsewhere) + tensors_in(groups) + tensors_in(others),
@@ -604,3 +585,26 @@ class AdaGrad(torch.optim.Optimizer):
                 old = self.state[p].get("sum", torch.zeros_like(p))
                 self.state[p] = {"sum": old + p.grad.square()}
                 p.sub_(group["lr"] * p.grad / (self.state[p]["sum"] ** 0.5 + group["eps"]))
+
+# %% right: in NumPy, with a new sum in each step
+class AdaGrad(torch.optim.Optimizer):
+    """s ← s + g²; p ← p − lr · g / (√s + eps)."""
+
+    def __init__(self, params: Iterable[Any], lr: float = 1e-2, eps: float = 1e-8) -> None:
+        super().__init__(params, defaults={"lr": lr, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        """One step."""
+        with np.errstate(all="ignore"):
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if p.grad is None:
+                        continue
+                    g = p.grad.detach().cpu().numpy()
+                    s = np.square(g)
+                    if "sum" in self.state[p]:
+                        s = self.state[p]["sum"].cpu().numpy() + s
+                    move = group["lr"] * g / (np.sqrt(s) + group["eps"])
+                    self.state[p]["sum"] = torch.as_tensor(np.array(s), dtype=p.dtype).to(p.device)
+                    p.sub_(torch.as_tensor(np.array(move), dtype=p.dtype).to(p.device))

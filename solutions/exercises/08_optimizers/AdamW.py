@@ -3,6 +3,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.probing import alike
+from autograder.authoring.probing import state_on_its_device
 from autograder.authoring.strategies import any_of, shapes, tensors
 
 exercise = Exercise("Go through the formulas in order. Does each one use the old or the new value of a quantity, and where is that value stored?")
@@ -45,26 +46,6 @@ def steps(student, values, gradients, groups, interrupted=0, later=None, frozen=
     return after
 
 
-def on_its_device(student):
-    """Whether the state is on the device of its parameter: on meta, which like a GPU has its own tensors.
-
-    An answer that needs numbers stops there. It runs again with p on the CPU, while new tensors are made on meta.
-    """
-    import contextlib
-
-    import torch
-
-    for place, default in (("meta", "cpu"), ("cpu", "meta")):
-        p = torch.nn.Parameter(torch.ones(2, device=place))
-        p.grad = torch.ones(2, device=place)
-        optimizer = student.AdamW([p], lr=0.5)
-        with contextlib.suppress(Exception), torch.device(default):
-            optimizer.step()
-            kept = [each for each in optimizer.state.get(p, {}).values() if torch.is_tensor(each)]
-            return all(each.device == p.device for each in kept)
-    return False
-
-
 def look(student, value, gradients, settings):
     """What an optimizer has kept after some steps, and what has become of the gradient and of the parameter."""
     import torch
@@ -98,7 +79,7 @@ def look(student, value, gradients, settings):
         "step": step if type(step) in (int, float) or torch.is_tensor(step) else None,
         "exp_avg": state.get("exp_avg"),
         "exp_avg_sq": state.get("exp_avg_sq"),
-        "the state is on the device of p": on_its_device(student),
+        "the state is on the device of p": state_on_its_device(lambda p: student.AdamW([p], lr=0.5)),
         "names kept for p": sorted(map(str, state)),
         "tensors kept for p": tensors_in(state),
         "tensors kept for a parameter that never had a gradient": tensors_in(optimizer.state.get(idle, {})),
@@ -217,7 +198,7 @@ exercise.requirement(
                    "gradient, in the second 4"),
     ],
     edges={
-        "a large decay": given([torch.tensor([2.0])], numbers(1.0, 1.0), one(lr=0.5, weight_decay=1.5)),
+        "a large decay": given([torch.tensor([3.0])], numbers(1.0, 1.0), one(lr=0.5, weight_decay=1.5)),
         "a vector decays as a matrix does": given([torch.ones(2), torch.ones(2, 2)], [[torch.ones(2), torch.ones(2, 2)]],
                                                   [([0, 1], {"lr": 0.1, "weight_decay": 0.5})]),
         "the default of 0.01": given([torch.tensor([2.0])], numbers(1.0), [([0], {"lr": 0.5})]),
@@ -727,3 +708,47 @@ class AdamW(torch.optim.Optimizer):
                 s["exp_avg"] += (p.grad - s["exp_avg"]) * (1 - b1)
                 s["exp_avg_sq"] += (p.grad**2 - s["exp_avg_sq"]) * (1 - b2)
                 p -= lr * (s["exp_avg"] / (1 - b1**t)) / ((s["exp_avg_sq"] / (1 - b2**t)).sqrt() + eps)
+
+# %% right: one number after the other, in Python floats
+class AdamW(torch.optim.Optimizer):
+    """Adam with bias correction and decoupled weight decay."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.01,
+    ) -> None:
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, defaults)
+
+    @staticmethod
+    def _one(p, g, m, v, t, lr, betas, eps, weight_decay):
+        b1, b2 = betas
+        m = b1 * m + (1 - b1) * g
+        v = b2 * v + (1 - b2) * g * g
+        m_hat, v_hat = m / (1 - b1**t), v / (1 - b2**t)
+        return p * (1 - lr * weight_decay) - lr * m_hat / (math.sqrt(v_hat) + eps), m, v
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        """One step."""
+        for group in self.param_groups:
+            settings = {k: group[k] for k in ("lr", "betas", "eps", "weight_decay")}
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                state.setdefault("step", 0)
+                for name in ("exp_avg", "exp_avg_sq"):
+                    if name not in state:
+                        state[name] = torch.zeros_like(p)
+                state["step"] += 1
+                columns = (p, p.grad, state["exp_avg"], state["exp_avg_sq"])
+                rows = zip(*(c.reshape(-1).tolist() for c in columns), strict=True)
+                new = [self._one(*row, state["step"], **settings) for row in rows]
+                for i, target in enumerate((p, state["exp_avg"], state["exp_avg_sq"])):
+                    values = [row[i] for row in new]
+                    target.copy_(torch.tensor(values, dtype=p.dtype).reshape(p.shape))

@@ -9,12 +9,12 @@ exercise = Exercise("Draw each window's first position from generator; each row 
 def text_of(count, dtype, first=0, every=1):
     """Ids that are all different, in no order: up to 251 of them. They cannot be written to, as in a mapped file.
 
-    They are each `every`-th number of an array.
+    They are each `every`-th number of an array; with -1, it's read from its end.
     """
     import numpy as np
 
     tokens = ((np.arange(count, dtype=np.int64) * 37 + 11) % 251 + first).astype(dtype)
-    whole = np.zeros(count * every, tokens.dtype)
+    whole = np.zeros(count * abs(every), tokens.dtype)
     whole[::every] = tokens
     tokens = whole[::every]
     tokens.setflags(write=False)
@@ -253,6 +253,7 @@ exercise.requirement(
         "a context of 1": given(40, "uint16", 3, 1, 0, 20),
         "a long context": given(250, "uint8", 3, 240, 0, 20),
         "every other number of an array": given(40, "uint16", 3, 4, 0, 20, 2),
+        "an array from its end to its beginning": given(40, "int64", 3, 4, 0, 20, -1),
         "ids beyond 16 bits": given(40, "uint32", 3, 4, 2**32 - 300, 5),
         "the largest of 16 bits": given(40, "uint16", 3, 4, 2**16 - 260, 5),
         "the other order of bytes": given(40, ">u2", 3, 4),
@@ -531,6 +532,25 @@ def get_batch(tokens, batch, context, generator):
     rows = torch.from_numpy(np.take(tokens, positions).astype(np.int64))
     return rows[:, :-1], rows[:, 1:]
 
+# %% wrong: no copy of int64 tokens, which torch refuses where they run backward (from the statement)
+# unseen: students see arrays in their own order
+def get_batch(
+    tokens: NDArray[Any], batch: int, context: int, generator: torch.Generator
+) -> tuple[Int[Tensor, "batch context"], Int[Tensor, "batch context"]]:
+    """Random windows and their targets, one token later. Raises ValueError if there is no window."""
+    high = len(tokens) - context
+    if high < 1:
+        raise ValueError("not enough tokens")
+    starts = torch.randint(high, (batch,), generator=generator).tolist()
+
+    def window(start: int) -> Tensor:
+        part = tokens[start : start + context].astype(np.int64, copy=False)
+        return torch.from_numpy(part)
+
+    inputs = torch.stack([window(start) for start in starts])
+    targets = torch.stack([window(start + 1) for start in starts])
+    return inputs, targets
+
 # %% right: slices, one after the other
 def get_batch(tokens, batch, context, generator):
     if len(tokens) <= context:
@@ -572,3 +592,13 @@ def get_batch(tokens, batch, context, generator):
     starts = (chance * windows).long().tolist()
     rows = torch.stack([torch.as_tensor(tokens[s : s + context + 1].astype("int64")) for s in starts])
     return rows[:, :-1], rows[:, 1:]
+
+# %% right: the remainder of 31 random bits
+def get_batch(tokens, batch, context, generator):
+    windows = len(tokens) - context
+    if windows <= 0:
+        raise ValueError("the text is too short for a single window")
+    bits = torch.empty(batch, dtype=torch.int32).random_(generator=generator)
+    starts = (bits % windows).tolist()
+    rows = torch.from_numpy(np.stack([tokens[start : start + context + 1].astype(np.int64) for start in starts]))
+    return rows[:, :-1].contiguous(), rows[:, 1:].contiguous()

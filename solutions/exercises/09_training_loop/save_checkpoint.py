@@ -142,7 +142,7 @@ def as_plain_data(student, seed, name="run.pt"):
 def unwritable(student, seed, before, again=False, name="run.pt", interrupted=False, killed=False):
     """What comes of a save that fails; before: one went well earlier. again: one comes later.
 
-    interrupted: by Ctrl-C. killed: as by kill -9, after which nothing is cleaned up.
+    interrupted: by Ctrl-C. killed: as by kill -9, after which nothing is cleaned up, and another process goes on.
     """
     import contextlib
     import errno
@@ -172,7 +172,7 @@ def unwritable(student, seed, before, again=False, name="run.pt", interrupted=Fa
         finally:
             vars(os).update(there)
 
-    outside = torch.get_rng_state()
+    outside, process, of_process = torch.get_rng_state(), os.getpid(), os.getpid
     try:
         with tempfile.TemporaryDirectory() as place:
             path = pathlib.Path(place) / name
@@ -192,6 +192,8 @@ def unwritable(student, seed, before, again=False, name="run.pt", interrupted=Fa
             except (Exception, KeyboardInterrupt) as error:
                 raised = f"OSError: {error.strerror}" if isinstance(error, OSError) else type(error).__name__
             del group["note"]
+            if killed:
+                os.getpid = lambda: process + 1
             now = path.read_bytes() if path.exists() else None
             found = {"the error": raised, "the file at path": "none" if now is None else "as it was" if now == old else "another"}
             if again:
@@ -199,6 +201,7 @@ def unwritable(student, seed, before, again=False, name="run.pt", interrupted=Fa
                 found["files after one more save, that goes well"] = sorted(f.name for f in pathlib.Path(place).iterdir())
             return found
     finally:
+        os.getpid = of_process
         torch.set_rng_state(outside)
 
 
@@ -738,13 +741,48 @@ def load_checkpoint(path, model, optimizer, generator):
     torch.set_rng_state(contents["rng"])
     return contents["step"]
 
+# %% wrong: a file for each process, which stays when that process is killed (from the statement)
+def save_checkpoint(
+    path: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    step: int,
+    generator: torch.Generator,
+) -> None:
+    """Write everything that the run needs to continue with `step`: completely, or not at all."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    contents = {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "step": step,
+        "generator": generator.get_state(),
+        "global": torch.get_rng_state(),
+    }
+    try:
+        torch.save(contents, partial)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def load_checkpoint(
+    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, generator: torch.Generator
+) -> int:
+    """Restore model, optimizer and generators, and return the next step."""
+    contents = torch.load(path)
+    model.load_state_dict(contents["model"])
+    optimizer.load_state_dict(contents["optimizer"])
+    generator.set_state(contents["generator"])
+    torch.set_rng_state(contents["global"])
+    return contents["step"]
+
 # %% right: names of its own for torch.save and os.replace
 from os import replace as put_in_place
 from torch import save as write
 
 
 def save_checkpoint(path, model, optimizer, step, generator):
-    beside = path.parent / f".{path.name}.{os.getpid()}"
+    beside = path.parent / f".{path.name}.unfinished"
     with beside.open("wb") as file:
         write([step, model.state_dict(), optimizer.state_dict(), generator.get_state(), torch.get_rng_state()], file)
     put_in_place(beside, path)

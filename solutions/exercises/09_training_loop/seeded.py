@@ -5,10 +5,11 @@ from autograder.authoring.exercise import Exercise, given
 exercise = Exercise("What do you save before the block, what do you restore after it, and what if the block raises?")
 
 
-def drawn(student, seed, inner=None, error=None, early=False, start=11):
+def drawn(student, seed, inner=None, error=None, early=False, start=11, during=False):
     """Numbers of each global generator inside and after a block, which may have another one in it.
 
     `error`: what ends the block. `early`: numbers are also drawn between the call of seeded and the block.
+    `during`: the error is raised while another one is handled, and has no cause.
     """
     import random
 
@@ -31,8 +32,9 @@ def drawn(student, seed, inner=None, error=None, early=False, start=11):
         torch.set_rng_state(states[2])
 
     stop = {"KeyError": KeyError, "KeyboardInterrupt": KeyboardInterrupt, "SystemExit": SystemExit}[error]("stop") if error else None
-    if stop is not None:
-        stop.__cause__ = cause = OSError("what came before")
+    first = OSError("what came before")
+    if stop is not None and not during:
+        stop.__cause__ = first
     ours = save()
     before = within = innermost = nested = came = None
     try:
@@ -59,13 +61,19 @@ def drawn(student, seed, inner=None, error=None, early=False, start=11):
                         "the inner block draws numbers of its own": innermost != expected,
                         "the outer block continues where it was": draw() == expected,
                     }
+                if during:
+                    try:
+                        raise first
+                    except OSError:
+                        raise stop
                 if stop is not None:
                     raise stop
         except (Exception, KeyboardInterrupt, SystemExit) as raised:
             if stop is None or (raised is not stop and not isinstance(raised, Exception)):
                 raise
             came = f"the {error} of the block" if raised is stop else f"{type(raised).__name__}: {raised}"
-            came += "" if raised.__cause__ is cause else ", without its cause"
+            came += "" if raised.__cause__ is (None if during else first) else ", with another cause"
+            came += "" if not during or (raised.__context__ is first and not raised.__suppress_context__) else ", without its context"
             came += "" if raised.args == ("stop",) and not hasattr(raised, "__notes__") else ", with another text"
         return {
             "before the block": before,
@@ -144,8 +152,10 @@ exercise.requirement(
         "zero": given(0, error="KeyError", start=5),
         "after a block in it": given(3, 4, error="KeyboardInterrupt"),
         "the block exits": given(5, error="SystemExit"),
+        "while another error is handled": given(5, error="KeyError", during=True),
     },
-    domain=st.builds(given, seeds, error=st.sampled_from(["KeyError", "KeyboardInterrupt", "SystemExit"]), start=starts),
+    domain=st.builds(given, seeds, error=st.sampled_from(["KeyError", "KeyboardInterrupt", "SystemExit"]), start=starts,
+                     during=st.booleans()),  # fmt: skip
     hint="An error in the block is raised at the yield. What has to happen all the same?",
 )
 exercise.requirement(
@@ -487,6 +497,27 @@ def seeded(seed):
         except (Exception, KeyboardInterrupt):
             restore()
             raise
+        restore()
+
+# %% wrong: raises the error from its cause, even where there is none, which hides its context (from the statement)
+# unseen: students see no error that is raised while another is handled
+@contextmanager
+def seeded(seed):
+    python_state, numpy_state = random.getstate(), np.random.get_state()
+
+    def restore():
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)
+
+    with torch.random.fork_rng():
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+        try:
+            yield
+        except BaseException as error:
+            restore()
+            raise error from error.__cause__
         restore()
 
 # %% right: a class

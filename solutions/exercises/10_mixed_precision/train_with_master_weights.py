@@ -18,13 +18,15 @@ def train(student, weights, slopes, lr, kind="sign", stale=False):
             super().__init__()
             self.parts = torch.nn.ParameterList(torch.nn.Parameter(w.clone()) for w in weights)
             self.register_buffer("calls", torch.tensor(0))
+            self.register_buffer("scale", torch.ones(1))
 
     kinds = {
         "sign": lambda p: torch.optim.AdamW(p, lr=lr, betas=(0.0, 0.0), weight_decay=0.0),
         "momentum": lambda p: torch.optim.SGD(p, lr=lr, momentum=0.5),
         "SGD": lambda p: torch.optim.SGD(p, lr=lr),
+        "groups": lambda p: torch.optim.SGD([{"params": p[1:]}, {"params": p[:1]}], lr=lr),
     }
-    given_to, starts, gradients, at_each = [], [], [], []
+    given_to, starts, gradients, at_each, scales = [], [], [], [], set()
 
     def before_step(optimizer, *_):
         grads = [p.grad for group in optimizer.param_groups for p in group["params"]]
@@ -46,6 +48,7 @@ def train(student, weights, slopes, lr, kind="sign", stale=False):
         (slope,) = batch
         trained.calls += 1
         at_each.append([p.detach().clone() for p in trained.parts])
+        scales.add(str(trained.scale.dtype))
         return sum(number * slope * part.float().sum() for number, part in enumerate(trained.parts, 1))
 
     model = Model()
@@ -68,6 +71,7 @@ def train(student, weights, slopes, lr, kind="sign", stale=False):
         "model's weights at the end": [p.detach().clone() for p in model.parts],
         "the model's parameters are the same objects": all(map(lambda p, q: p is q, own, model.parts)),
         "forward passes counted by the model's buffer": model.calls.item(),
+        "dtype of its other buffer": sorted(scales),
         "two lists are returned": pair and listed,
         "losses": [float(loss) for loss in losses] if listed else None,
         "types of the losses": sorted({type(loss).__name__ for loss in losses}) if listed else None,
@@ -80,7 +84,8 @@ STARTS = ("what make_optimizer gets", "the model's original tensors, afterward")
 KEPT = ("optimizers made", "masters at the end")
 GRADIENTS = ("gradients of the masters at each step",)
 MODEL = ("model's weights at each batch", "model's weights at the end",
-         "the model's parameters are the same objects", "forward passes counted by the model's buffer")  # fmt: skip
+         "the model's parameters are the same objects", "forward passes counted by the model's buffer",
+         "dtype of its other buffer")  # fmt: skip
 RETURNED = ("two lists are returned", "losses", "types of the losses", 
             "the returned masters are the optimizer's tensors")  # fmt: skip
 
@@ -171,8 +176,9 @@ exercise.requirement(
         "a gradient of zero": given(eighths, [0.0, 1.0, 0.0], 0.25),
         "negative": given(eighths, [-1.0, 3.3, -0.7], 0.25, "SGD"),
         "equal shapes": given([numbers(2.0), numbers(1.0), numbers(3.0)], [1.0, 0.3], 0.25),
+        "the optimizer's groups are in another order": given([numbers(2.0), numbers(1.0), numbers(3.0)], [1.0, 0.3], 0.25, "groups"),
     },
-    domain=runs(any_of(0.25), kind=any_of("sign", "SGD"), slopes=slopes.filter(bool), stale=st.booleans()),
+    domain=runs(any_of(0.25), kind=any_of("sign", "SGD", "groups"), slopes=slopes.filter(bool), stale=st.booleans()),
     hint="What's in each master's .grad when the optimizer steps?",
 )  # fmt: skip
 exercise.requirement(
@@ -191,7 +197,7 @@ exercise.requirement(
         "a tie": given([numbers(1.0, 1.0078125)], [-1.0], 2.0**-8),
     },
     domain=runs(any_of(0.25, 0.5)) | runs(any_of(0.1, 0.03, 1e-3), slopes=slopes.map(lambda s: s[:1])),
-    hint="The model's parameters are the rounded masters at every forward pass and at the end. Leave its buffers alone.",
+    hint="The model's parameters are the rounded masters at every forward pass and at the end. Don't write into its buffers.",
 )  # fmt: skip
 exercise.requirement(
     "two lists are returned: each batch's loss before its step, as a Python float, and the masters",
@@ -232,6 +238,8 @@ exercise.mistake("The model gets the masters only at the end: update its weights
 exercise.mistake("The model is missing the last step: update its weights after every step, including the last.",
                  f"{back} → pass", "loss = loss_of → [p.data.copy_(m) for p, m in zip(parameters, masters)]; loss = loss_of")  # fmt: skip
 exercise.mistake("The model is still float32: convert it.", "model.bfloat16() → pass")
+exercise.mistake("Convert the whole model: its buffers are part of it, too.",
+                 "model.bfloat16() → [setattr(p, 'data', p.data.bfloat16()) for p in model.parameters()]")  # fmt: skip
 exercise.mistake("You convert the model only after training, so it never computes in bfloat16.",
                  "model.bfloat16() → pass", "return losses, masters → model.bfloat16()\n    return losses, masters")  # fmt: skip
 exercise.mistake("Your code trains a copy of the model: convert and train the model itself, in place.",
@@ -444,6 +452,33 @@ def train_with_master_weights(model, make_optimizer, batches, loss_of):
                 p.copy_(master)
     return losses, masters
 
+# %% wrong: the masters in the order of the optimizer's groups (from the statement)
+# unseen: students see groups in the order of the parameters
+def train_with_master_weights(
+    model: nn.Module,
+    make_optimizer: Callable[[list[Tensor]], torch.optim.Optimizer],
+    batches: Iterable[Any],
+    loss_of: Callable[[nn.Module, Any], Tensor],
+) -> tuple[list[float], list[Tensor]]:
+    """Train model in bfloat16 with float32 master weights; return the losses and the masters."""
+    params = list(model.parameters())
+    optimizer = make_optimizer([p.detach().clone() for p in params])
+    masters = [m for group in optimizer.param_groups for m in group["params"]]
+    model.to(torch.bfloat16)
+    losses = []
+    for batch in batches:
+        model.zero_grad()
+        loss = loss_of(model, batch)
+        loss.backward()
+        for master, p in zip(masters, params):
+            master.grad = p.grad.to(torch.float32)
+        optimizer.step()
+        with torch.no_grad():
+            for master, p in zip(masters, params):
+                p.copy_(master)
+        losses.append(float(loss))
+    return losses, masters
+
 # %% right: backward, zero_grad, no_grad
 def train_with_master_weights(model, make_optimizer, batches, loss_of):
     masters = [p.detach().clone().requires_grad_() for p in model.parameters()]
@@ -505,8 +540,9 @@ def train_with_master_weights(model, make_optimizer, batches, loss_of):
 # %% right: the gradients are cleared after each step as well
 def train_with_master_weights(model, make_optimizer, batches, loss_of):
     pairs = [(p, p.detach().clone()) for p in model.parameters()]
+    model.to(dtype=torch.bfloat16)
     for p, _ in pairs:
-        p.data, p.grad = p.data.bfloat16(), None
+        p.grad = None
     optimizer, losses = make_optimizer([m for _, m in pairs]), []
     iterator = iter(batches)
     while True:

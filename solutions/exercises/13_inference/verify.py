@@ -96,6 +96,9 @@ exercise.requirement(
         "both are tiny": of([[1e-6, 1 - 1e-6]], [[5e-7, 1 - 5e-7], [0.5, 0.5]], [0], [0.51]),
         "many guesses": of([HALF] * 20, [[0.45, 0.45, 0.1]] * 21, [0, 1] * 10, [0.8] * 17 + [0.95, 0.1, 0.1]),
         "more guesses than bfloat16 can count": of([HALF] * 257, [HALF] * 258, [0] * 257, [0.5] * 257, torch.bfloat16),
+        "numbers in float32, probabilities in bfloat16": given(
+            torch.tensor([[0.25, 0.75]]).bfloat16(), torch.tensor([[0.5, 0.5]] * 2).bfloat16(), torch.tensor([0]),
+            torch.tensor([0.9999])),
         "all after the first would be kept": of([HALF] * 4, [[0.4, 0.4, 0.2]] * 5, [0, 1, 0, 1], [0.9, 0.0, 0.0, 0.0]),
     },
     domain=rounds(),
@@ -345,6 +348,25 @@ def verify(
     if kept == k:
         return kept, target[k].clone()
     rest = torch.clamp(target[kept] - draft[kept], min=0)
+    return kept, rest / rest.sum()
+
+# %% wrong: rounds the uniform numbers to the dtype of the probabilities (from the statement)
+# unseen: students see one dtype for both
+def verify(
+    draft: Float[Tensor, "k vocabulary"],
+    target: Float[Tensor, "k_plus_1 vocabulary"],
+    tokens: Int[Tensor, "k"],
+    uniforms: Float[Tensor, "k"],
+) -> tuple[int, Float[Tensor, "vocabulary"]]:
+    """How many of the draft's tokens are kept, and the probabilities of the token that follows them."""
+    k = tokens.shape[0]
+    p = target[:k].gather(1, tokens[:, None]).squeeze(1)
+    q = draft.gather(1, tokens[:, None]).squeeze(1)
+    accepted = uniforms.to(draft.dtype) < torch.clamp(p / q, max=1)
+    kept = k if bool(accepted.all()) else int((~accepted).int().argmax())
+    if kept == k:
+        return k, target[k]
+    rest = (target[kept] - draft[kept]).clamp(min=0)
     return kept, rest / rest.sum()
 
 # %% right: all guesses at once

@@ -91,7 +91,7 @@ def kept(student, width, heads, batch, context, mixed=False, training=True):
     from course_utils.memory import saved_bytes
 
     layer = student.Attention(width, heads).train(training)
-    x = torch.ones(batch, context, width, requires_grad=True)
+    x = torch.ones(batch, context, width, requires_grad=True) * 1  # no leaf: autocast converts a leaf only once
     results = []
 
     def call(x):
@@ -429,6 +429,25 @@ class Attention(nn.Module):
         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
         future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=x.device).triu(1)
         y = scores.masked_fill(future, -math.inf).softmax(dim=-1) @ v
+        return self.out(rearrange(y, "b h t e -> b t (h e)"))
+
+# %% wrong: three products, each of which keeps its own copy of x under autocast (from the statement)
+class Attention(nn.Module):
+    """Causal self-attention; each head has width / heads consecutive numbers."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+
+    def forward(self, x: Float[Tensor, "b t d"]) -> Float[Tensor, "b t d"]:
+        """For each token, the information that its heads collect from the tokens so far."""
+        q, k, v = (
+            rearrange(F.linear(x, w), "b t (h e) -> b h t e", h=self.heads)
+            for w in self.qkv.weight.chunk(3)
+        )
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.out(rearrange(y, "b h t e -> b t (h e)"))
 
 # %% right: unflatten, transpose, flatten

@@ -76,7 +76,7 @@ def write(student, ids, count, heads, size, blocks, places=24, dtype="float64", 
     def pick(scores):
         asked.append(scores.clone())
         if stops and len(asked) == 2:
-            raise StopIteration
+            raise KeyError("no choice")
         return scores.argmax(dim=-1) if scores.dim() == 2 else torch.zeros(len(ids), dtype=torch.int64, device=device)
 
     def kept(x):
@@ -90,7 +90,7 @@ def write(student, ids, count, heads, size, blocks, places=24, dtype="float64", 
             student.generate(model, heads, given_ids, count, lambda scores: scores.argmin(dim=-1))
         torch.set_grad_enabled(recording)
         with torch.autograd.graph.saved_tensors_hooks(kept, lambda x: x), Watch(), causal_biases():
-            with contextlib.suppress(StopIteration if stops else ()):
+            with contextlib.suppress(KeyError if stops else ()):
                 result = student.generate(model, heads, given_ids, count, pick)
         gradients = torch.is_grad_enabled()
     finally:
@@ -611,6 +611,32 @@ def generate(model: Any, heads: int, ids: Any, count: int, pick: Any) -> Any:
             start = 0 if end == t else end - 1
             out[:, end] = pick(forward(out[:, start:end].clone(), start))
     return out
+
+# %% right: a generator makes the columns
+def generate(model, heads, ids, count, pick):
+    def attend(past, q, k, v):
+        past[:] = [torch.cat(pair, dim=2) for pair in zip(past, (k, v))] if past else [k, v]
+        return F.scaled_dot_product_attention(q, *past, is_causal=q.size(2) > 1)
+
+    def layer(block, past, x):
+        b, t, d = x.shape
+        qkv = block.attention.qkv(block.norm_1(x)).unflatten(-1, (3, heads, d // heads))
+        y = attend(past, *qkv.permute(2, 0, 3, 1, 4))
+        x = x + block.attention.out(y.transpose(1, 2).reshape(b, t, d))
+        return x + block.down(F.gelu(block.up(block.norm_2(x))))
+
+    def columns():
+        pasts, new, seen = [[] for _ in model.blocks], ids, 0
+        for _ in range(count):
+            with torch.no_grad():
+                x = model.tokens(new) + model.places.weight.narrow(0, seen, new.size(1))
+                seen += new.size(1)
+                for block, past in zip(model.blocks, pasts):
+                    x = layer(block, past, x)
+                new = pick(model.norm(x)[:, -1].matmul(model.tokens.weight.mT)).unsqueeze(1)
+            yield new
+
+    return torch.cat((ids, *columns()), dim=1)
 
 # %% equivalent: torch.zeros → torch.ones
 # why: what no token has been stored in is never read
