@@ -507,9 +507,10 @@ If there's a difference, it's the price of new memory. To time only the arithmet
 
 Write `benchmark(f, synchronize, clock, warmup, repeats)`: call `f()` `warmup` times without timing, then time `repeats`
 further calls, each separately, and return the median time of one call in seconds, measured from when the call is made
-until the device is done with it. Work that was queued before a call must not count toward that call's time, no matter
-who queued it. `synchronize()` waits until the device is done; `clock()` returns seconds. `warmup` may be 0; `repeats`
-is at least 1 and may be even. Use no other clock: the tests use a simulated device with a clock of its own.
+until the device is done with it. Work that was queued earlier, by another call or before `benchmark` itself was called,
+must not count toward a call's time. `synchronize()` waits until the device is done; `clock()` returns seconds. `warmup`
+may be 0; `repeats` is at least 1 and may be even. Use no other clock: the tests use a simulated device with a clock of
+its own.
 """
 
 

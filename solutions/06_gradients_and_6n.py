@@ -337,9 +337,10 @@ nearly all their digits, and what's left after the subtraction is mostly roundin
 ### Exercise 6.2 · A gradient without autograd &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `numerical_gradient(f, x, step)`. It returns the gradient of `f` at `x` by central differences, in float64. `f`
-takes a tensor with the same shape as `x`, doesn't change it, and returns a tensor with one number, of shape `[]` or
-`[1]`. `x` may have any floating-point dtype; always call `f` with float64, and return float64 in the shape of `x`. `x`
-has at least one dimension, may have no elements or be non-contiguous, and must contain the same numbers afterward.
+takes a tensor with the same shape as `x` and computes with PyTorch's operations alone, never with numbers read out of a
+tensor; it doesn't change its argument, and returns a tensor with one number, of shape `[]` or `[1]`. `x` may have any
+floating-point dtype; always call `f` with float64, and return float64 in the shape of `x`. `x` has at least one
+dimension, may have no elements or be non-contiguous, and must contain the same numbers afterward.
 """
 
 
@@ -549,6 +550,7 @@ $\text{loss} = \operatorname{mean}\big((x\, w_1\, w_2)^2\big)$, each in the shap
 `einsum`, but not autograd: the tests run your function with recording switched off. Here $w_1$ is $[D, H]$ and $w_2$ is
 $[H, K]$; the sizes $B$, $D$, $H$, $K$ are at least 1 and may all differ or all be the same. The three tensors have the
 same floating-point dtype, and no sum or product overflows; they may be non-contiguous, and you must not change them.
+In 16 bits, it's up to you where the sums are rounded.
 """
 
 
@@ -824,7 +826,7 @@ Often, only part of a model is trained, and the rest is *frozen*. Write `backwar
 input_needs_grad)`. It returns the FLOPs of the backward pass of a chain of linear layers without biases. Layer $i$
 turns `widths[i]` numbers into `widths[i + 1]`; `trainable[i]` says whether its weights require a gradient, and
 `input_needs_grad` says whether the chain's input does. Count the products that are *needed*, as autograd does, and
-nothing else. If no gradient is needed anywhere, the answer is 0. There are at most a few hundred layers, none with more
+nothing else. If no gradient is needed anywhere, the answer is 0. There are one to a few hundred layers, none with more
 than $2^{60}$ weights. Your count must be exact, even for sizes that wouldn't fit in any machine's memory; floats, with
 their 53 bits, can't represent every integer that large.
 """

@@ -492,9 +492,9 @@ Write `compensated_add(weight, lost, update)`. It returns two new tensors:
 
 All tensors, including the two new ones, have the same dtype (floating-point, 16 or 32 bits), shape and device. (The
 check also uses the meta device, whose tensors have no values to read.) Don't change the arguments. You may rely on two
-things. First, `weight` is 0, or it's larger in magnitude than the sum of `update` and `lost`; and if that sum isn't 0,
-`weight` is less than $5 \cdot 10^8$ times as large. Second, that sum is itself representable in the dtype. (In real
-training it gets rounded a little, which loses nothing important.)
+things. First, `weight` is 0, or it's larger in magnitude than the sum of `update` and `lost`. Second, that sum is
+itself representable in the dtype (in real training it gets rounded a little, which loses nothing important), and
+`float64` has enough digits to add the three numbers exactly, in any order.
 """
 
 

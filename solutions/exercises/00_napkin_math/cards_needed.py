@@ -81,6 +81,7 @@ exercise.requirement(
         "one card is in time exactly": ask(2.88e9, 2.5e9, 1, 1e15, 0.5, 80, 16),
         "both need four cards exactly": ask(2.88e9, 1e10, 1, 1e15, 0.5, 36, 50),
         "far less than a card": ask(1e6, 1e6, 30, 9.895e14, 0.5, 80, 16),
+        "two cards hold it exactly, each of them half a parameter": ask(1_953_125.0, 1e6, 30, 9.895e14, 0.5, 1, 1024),
         "a billionth of a card": ask(1, 1, 1, 1e15, 0.4, 80, 16),
     },
     # Numbers that every order of dividing them keeps whole.
@@ -278,6 +279,26 @@ def cards_needed(
 
     in_time = round_up(6 * parameters * tokens / (peak_flops * mfu * days * 24 * 3600))
     to_hold = round_up(parameters * bytes_per_parameter / (memory_gb * 1e9))
+    return max(in_time, to_hold)
+
+# %% wrong: whole parameters on each card (from the statement)
+# unseen: students see cards that hold a whole number of parameters
+def cards_needed(
+    parameters: float,
+    tokens: float,
+    days: float,
+    peak_flops: float,
+    mfu: float,
+    memory_gb: float,
+    bytes_per_parameter: float,
+) -> int:
+    """The fewest cards that train in time and hold parameters · bytes_per_parameter bytes."""
+    # How many cards finish in time?
+    seconds = days * 86_400
+    in_time = math.ceil(6 * parameters * tokens / (peak_flops * mfu * seconds))
+    # How many cards hold the model?
+    parameters_per_card = memory_gb * 1e9 // bytes_per_parameter
+    to_hold = math.ceil(parameters / parameters_per_card)
     return max(in_time, to_hold)
 
 # %% right: rounds once

@@ -113,6 +113,9 @@ exercise.requirement(
         "small ones": given(column(-200.0, -200.0), column(1.0, 1.0), two, True),
         "one large score of many": given(torch.tensor([[300.0]]), column(0.0, 1.0), two, False),
         "very small ones, and the future is 0": given(column(1e5, 1e5), column(-1e5, 0.0), two, True),
+        "keys of one number, values of two": given(
+            torch.tensor([[[8.5], [5.5], [-1.5], [-12.5]]]).double(), torch.tensor([[[8.5], [5.5], [-1.5], [-12.5]]]).double(),
+            torch.tensor([[[-0.75, -1.0], [0.0, 1.25], [0.5, 1.0], [0.0, 0.75]]]).double(), True),
         "float64": given(torch.tensor([[500.0]]).double(), column(0.1, 0.102).double(), two.double(), False),
         "two equal ones, whose sum of exponentials has no accurate logarithm":
             given(torch.tensor([[8192.0]]), column(4096.0, 4096.0), two, False),
@@ -134,6 +137,7 @@ exercise.requirement(
         "float64": given(query.double(), pair.double(), two.double(), True),
         "bfloat16, not causal": given(query.bfloat16(), pair.bfloat16(), two.bfloat16(), False),
         "leading dimensions": given(torch.ones(2, 2, 3, 1), keys.expand(2, 2, 3, 1), values.expand(2, 2, 3, 1), True),
+        "a large score that the mask hides": given(column(1.0, 0.5), column(0.0, 200.0), two, True),
     },
     domain=problems(lengths=(1, 4), dtypes=(torch.float64, torch.float32, torch.bfloat16)),
     hint="Make the mask with device=q.device; no step may turn a tensor into plain numbers or change its dtype.",
@@ -364,6 +368,25 @@ def attention(
         scores = scores.masked_fill(~mask, float("-inf"))
     # exp(score) / sum of exp(score), without overflow
     weights = torch.exp(scores - torch.logsumexp(scores, dim=-1, keepdim=True))
+    return einsum(weights, v, "... t s, ... s f -> ... t f")
+
+# %% wrong: hides weights after the exponential, whose gradient is 0 times infinity (from the statement)
+# unseen: students see gradients of small scores
+def attention(
+    q: Float[Tensor, "... t e"],
+    k: Float[Tensor, "... s e"],
+    v: Float[Tensor, "... s f"],
+    causal: bool,
+) -> Float[Tensor, "... t f"]:
+    t, s, e = q.shape[-2], k.shape[-2], q.shape[-1]
+    scores = einsum(q, k, "... t e, ... s e -> ... t s") / e**0.5
+    visible = torch.ones(t, s, dtype=torch.bool, device=q.device)
+    if causal:
+        visible = visible.tril(diagonal=s - t)
+    # a stable softmax over the visible scores
+    highest = scores.masked_fill(~visible, -torch.inf).amax(dim=-1, keepdim=True)
+    exponentials = torch.where(visible, torch.exp(scores - highest), 0)
+    weights = exponentials / exponentials.sum(dim=-1, keepdim=True)
     return einsum(weights, v, "... t s, ... s f -> ... t f")
 
 # %% right: PyTorch's, with a mask of our own

@@ -165,6 +165,9 @@ exercise.requirement(
         "transposed": given(x.mT.contiguous().mT, right, torch.ones(2, 2)),
         "float16": given(x.half(), right, torch.ones(2, 2)),
         "bfloat16": given(x.bfloat16(), right, torch.ones(2, 2)),
+        "numbers that are rounded": given(
+            torch.tensor([[[0.211664], [0.0], [-0.0338929], [-0.309915]]]).double(), torch.tensor([[True, False, True, True]]),
+            torch.tensor([[1.541]]).double()),
     },
     domain=with_weights(),
     hint="Compute with tensors throughout: gradients can't flow back through numbers taken out of x with tolist, numpy or detach.",

@@ -150,6 +150,7 @@ exercise.requirement(
         "bfloat16": given(numbers(1, 2, 4, 2, dtype=torch.bfloat16), 2),
         "float16": given(numbers(1, 2, 4, 2, dtype=torch.float16), 2),
         "float32": given(numbers(1, 2, 2, 4), 1),
+        "not contiguous": given(numbers(1, 2, 2, 4, dtype=torch.float64).transpose(0, 3), 1),
     },
     domain=pictures((torch.float64, torch.float32, torch.bfloat16)),
     hint="Operations on the argument itself keep its dtype and let gradients flow back; a new tensor has the "

@@ -344,3 +344,23 @@ def benchmark(f, synchronize, clock, warmup=2, repeats=7):
         if number >= 0:
             samples.append(clock() - start)
     return float(np.median(samples)) if "np" in globals() else statistics.median(samples)
+
+# %% right: one synchronization before all calls, one after each
+def benchmark(
+    f: Callable[[], object],
+    synchronize: Callable[[], None],
+    clock: Callable[[], float],
+    warmup: int = 2,
+    repeats: int = 7,
+) -> float:
+    for _ in range(warmup):
+        f()
+    synchronize()  # wait for the warm-up, and for whatever was queued before
+
+    samples: list[float] = []
+    for _ in range(repeats):
+        start = clock()
+        f()
+        synchronize()  # so the device is idle when the next call is made
+        samples.append(clock() - start)
+    return statistics.median(samples)

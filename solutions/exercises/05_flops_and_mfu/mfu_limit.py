@@ -34,6 +34,7 @@ exercise.requirement(
     edges={
         "just at the ridge": given([(50, 10)], 100.0, 20.0),
         "nothing moved": given([(5, 0)], 100.0, 20.0),
+        "whole numbers beyond 64 bits": given([(314 * 10**21, 10**12)], 989.4e12, 3.35e12),
         "a ridge below 1": given([(3, 10)], 10.0, 20.0),
         "a large product on an H100": given([(2**41, 6 * 2**26)], 989.4e12, 3.35e12),
         "an addition on an H100": given([(10**9, 12 * 10**9)], 67e12, 3.35e12),
@@ -178,6 +179,13 @@ def mfu_limit(operations: list[tuple[float, float]], peak: float, bandwidth: flo
     ridge = peak // bandwidth
     seconds = sum(work / peak if work >= moved * ridge else moved / bandwidth for work, moved in operations)
     return sum(work for work, _ in operations) / (seconds * peak)
+
+# %% wrong: a tensor of all the numbers, which has no room for large ints (from the statement)
+# unseen: students see numbers that fit
+def mfu_limit(operations: list[tuple[float, float]], peak: float, bandwidth: float) -> float:
+    flops, moved = torch.tensor(operations).T
+    seconds = torch.maximum(flops / peak, moved / bandwidth)
+    return (flops.sum() / seconds.sum() / peak).item()
 
 # %% right: by the FLOP/s that each reaches
 def mfu_limit(operations, peak, bandwidth):

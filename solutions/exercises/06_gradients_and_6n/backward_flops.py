@@ -68,7 +68,6 @@ exercise.requirement(
         "one frozen layer": given(3, [4, 5], [False], False),
         "all but the first are trained": given(3, [4, 5, 6, 7, 8], [False, True, True, True], False),
         "nothing, in many layers": given(2, [3] * 31, [False] * 30, False),
-        "no layers": given(3, [4], [], False),
     },
     domain=lowest(),
     hint="Where can the backward pass stop?",
@@ -82,7 +81,6 @@ exercise.requirement(
         "one trained layer": given(3, [4, 5], [True], True),
         "trained in the middle": given(3, [4, 5, 6, 7], [False, True, False], True),
         "the last is trained": given(3, [4, 5, 6, 7], [False, False, True], True),
-        "no layers": given(3, [4], [], True),
     },
     domain=chains(needs=st.just(True)),
     hint="If the input needs a gradient, that gradient has to be passed back through every layer, not just "

@@ -201,6 +201,7 @@ exercise.requirement(
         "a large decay": given([torch.tensor([3.0])], numbers(1.0, 1.0), one(lr=0.5, weight_decay=1.5)),
         "a vector decays as a matrix does": given([torch.ones(2), torch.ones(2, 2)], [[torch.ones(2), torch.ones(2, 2)]],
                                                   [([0, 1], {"lr": 0.1, "weight_decay": 0.5})]),
+        "a beta that float32 rounds": given([torch.zeros(1)], numbers(1.0), [([0], {"lr": 0.5, "betas": (0.9, 0.99999)})]),
         "the default of 0.01": given([torch.tensor([2.0])], numbers(1.0), [([0], {"lr": 0.5})]),
     },
     domain=runs(decay=any_of(0.1, 0.5, 0.01)),
@@ -589,6 +590,46 @@ class AdamW(torch.optim.Optimizer):
                 state["exp_avg"].lerp_(p.grad, 1 - beta1)
                 state["exp_avg_sq"].lerp_(p.grad**2, 1 - beta2)
                 p.sub_(lr * state["exp_avg"] / (1 - power1) / ((state["exp_avg_sq"] / (1 - power2)).sqrt() + group["eps"]))
+
+# %% wrong: betas in float32 (from the statement)
+# unseen: students see betas that float32 has
+class AdamW(torch.optim.Optimizer):
+    """Adam with bias correction and decoupled weight decay."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.01,
+    ) -> None:
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, defaults)
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        """One step."""
+        for group in self.param_groups:
+            lr, eps, decay = group["lr"], group["eps"], group["weight_decay"]
+            betas = torch.tensor(group["betas"])
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if "step" not in state:
+                    state["step"] = 0
+                    state["exp_avg"] = torch.zeros_like(p)
+                    state["exp_avg_sq"] = torch.zeros_like(p)
+                state["step"] += 1
+                beta1, beta2 = group["betas"]
+                p *= 1 - lr * decay
+                state["exp_avg"].mul_(beta1).add_(p.grad, alpha=1 - beta1)
+                state["exp_avg_sq"].mul_(beta2).addcmul_(p.grad, p.grad, value=1 - beta2)
+                correction1, correction2 = (1 - betas ** state["step"]).tolist()
+                m_hat = state["exp_avg"] / correction1
+                v_hat = state["exp_avg_sq"] / correction2
+                p -= lr * m_hat / (v_hat.sqrt() + eps)
 
 # %% right: lerp_, addcmul_ and addcdiv_
 class AdamW(torch.optim.Optimizer):

@@ -403,3 +403,15 @@ def compensated_add(weight, lost, update):
     both = lost + update
     new_weight = weight + both
     return torch.stack([new_weight, both - (new_weight - weight)]).unbind()
+
+# %% right: in float64, from left to right
+def compensated_add(
+    weight: Float[Tensor, "*shape"],
+    lost: Float[Tensor, "*shape"],
+    update: Float[Tensor, "*shape"],
+) -> tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"]]:
+    """weight + update + lost, rounded, and what the rounding lost; all in one dtype."""
+    exact = weight.double() + update.double() + lost.double()
+    new_weight = exact.to(weight.dtype)
+    new_lost = (exact - new_weight.double()).to(weight.dtype)
+    return new_weight, new_lost

@@ -11,10 +11,11 @@ exercise = Exercise(
 )
 
 
-def run(student, weights, x, gradient, kind="tanh", before=None, frozen=(), shared=False, training=True, twice=False):
+def run(student, weights, x, gradient, kind="tanh", before=None, frozen=(), shared=False, training=True, twice=False, hooked=False):
     """A chain of blocks in checkpoints: output, gradients of x and the last block, who ran, what was kept.
 
-    In eval mode a block behaves differently. ``twice``: there are two backward passes.
+    In eval mode a block behaves differently. ``twice``: there are two backward passes. ``hooked``: a hook changes what
+    a block returns.
     """
     import torch
     from torch.multiprocessing.reductions import StorageWeakRef
@@ -52,6 +53,8 @@ def run(student, weights, x, gradient, kind="tanh", before=None, frozen=(), shar
     blocks = [Block(weight, number).train(training) for number, weight in enumerate(weights)]
     for block in blocks:
         block.inside.train(not training)
+        if hooked:
+            block.register_forward_hook(lambda block, args, result: 2 * result)
     chain = [blocks[0], blocks[0]] if shared else blocks
     start = x.clone().requires_grad_()
     parameters = [p for block in blocks for p in block.parameters()]
@@ -143,6 +146,7 @@ exercise.requirement(
     visible=shown(one, two),
     edges=edges | {
         "two backward passes": given([first, second], rows, torch.ones(3, 1), twice=True),
+        "blocks with a hook": given([first, second], rows, torch.ones(3, 1), hooked=True),
     },
     domain=chains(),
     hint="The second run starts from a tensor of its own; in backward, return that tensor's gradient as the gradient of x.",
@@ -436,6 +440,28 @@ class Checkpoint(torch.autograd.Function):
         out.backward(gradient)
         return None, x.grad
 
+# %% wrong: the method forward of the block, past its hooks (from the statement)
+# unseen: students see blocks without hooks
+class Checkpoint(torch.autograd.Function):
+    """Computes block(x) but keeps only x; the backward pass recomputes the rest."""
+
+    @staticmethod
+    def forward(ctx: Any, block: nn.Module, x: Tensor) -> Tensor:
+        """The output; autograd records nothing here."""
+        ctx.save_for_backward(x)
+        ctx.run = block.forward
+        return block.forward(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        """The gradients of block (None) and x, from the gradient of the output."""
+        (x,) = ctx.saved_tensors
+        x = x.detach().requires_grad_(True)
+        with torch.enable_grad():
+            out = ctx.run(x)
+        torch.autograd.backward(out, gradient)
+        return None, x.grad
+
 # %% right: asks for all gradients by name, and adds the parameters' by hand
 class Checkpoint(torch.autograd.Function):
     @staticmethod
@@ -461,8 +487,8 @@ class Checkpoint(torch.autograd.Function):
     @staticmethod
     def forward(ctx, block, x):
         ctx.save_for_backward(x)
-        ctx.run = block.forward
-        return block.forward(x)
+        ctx.run = block.__call__
+        return block(x)
 
     @staticmethod
     def backward(ctx, gradient):

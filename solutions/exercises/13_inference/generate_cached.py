@@ -110,6 +110,7 @@ exercise.requirement(
         **rare,
         "nothing to write": given(ids([5], [6]), 0),
         "on another device": given(ids([1, 4], [0, 6]), 3, device="meta"),
+        "logits that are all alike": given(ids([1, 4, 2], [0, 6, 5]), 3, scale=0.0),
         "logits that differ little": given(ids([1, 4, 2], [0, 6, 5]), 5, scale=1e-20),
     },
     domain=runs(),
@@ -319,6 +320,24 @@ def generate_cached(
         new = torch.argmax(probabilities, dim=-1, keepdim=True)
         result = torch.cat([result, new], dim=1)
     return result
+
+# %% wrong: topk, which takes any of several largest logits (from the statement)
+# unseen: students see no two logits that are alike
+@torch.no_grad()
+def generate_cached(
+    model: Any, ids: Int[Tensor, "b t"], count: int
+) -> Int[Tensor, "b t_and_count"]:
+    """ids, then `count` more in each row: prefill once, then decode token by token."""
+    if count == 0:
+        return ids.clone()
+    batch, length = ids.shape
+    caches = model.new_caches(batch, length + count - 1)
+    new, pieces = ids, [ids]
+    for _ in range(count):
+        logits = model(new, caches)[:, -1]
+        new = logits.topk(1, dim=-1).indices
+        pieces.append(new)
+    return torch.cat(pieces, dim=1)
 
 # %% right: prefill and decode apart, into a tensor of full size
 @torch.no_grad()
