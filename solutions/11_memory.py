@@ -394,9 +394,9 @@ assert plain_kept == 9 * kept
 # %% [markdown]
 r"""
 (As before, the first input doesn't count, but the differences that the loss keeps do.) While the backward pass works on
-a block, the block's intermediate results take space too, but those of two blocks never exist at the same time.
+a block, its intermediate results take space too, but those of two blocks never exist at the same time.
 
-PyTorch's own `checkpoint` keeps the same number of bytes, but it also does something that yours doesn't.
+PyTorch's own `checkpoint` keeps as many bytes, but does something that yours doesn't.
 
 > **Trap: random numbers.** If the block contains dropout, the second forward pass draws a *different* mask. The
 > gradient then belongs to a function that was never computed, and nothing raises an error. PyTorch's version saves the
@@ -423,7 +423,8 @@ def first_gradient(how: Callable[[], Tensor]) -> Tensor:
 wanted = first_gradient(lambda: dropping(data))
 theirs = first_gradient(lambda: checkpoint(dropping, data, use_reentrant=False))
 mine = first_gradient(lambda: Checkpoint.apply(dropping, data))
-assert same(theirs, wanted) and not same(mine, wanted)
+assert same(theirs, wanted)
+print("yours:", "the same gradient" if same(mine, wanted) else "another gradient")
 
 
 def their_loss(x: Tensor, y: Tensor) -> Tensor:

@@ -303,8 +303,8 @@ store the attention weights.
 
 Write `plan_bytes(parameters, layers, width, heads, context, vocabulary, batch, mixed)`. It returns a dict with the
 bytes of `"parameters"`, `"gradients"`, `"optimizer state"` (AdamW's, without its step counters) and `"activations"`
-(both tables, including the copies). If `mixed` is true, follow the tables; if not, everything is in `float32`. Take
-`parameters` as it is: it needn't fit the other sizes. The numbers must be exact.
+(both tables, including the copies). If `mixed` is true, follow the tables; if not, everything is in `float32`. The
+numbers must be exact; `parameters` needn't fit the other sizes.
 """
 
 
