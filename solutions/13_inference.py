@@ -376,10 +376,11 @@ $h = 8$ and two key-value heads, query heads 0 to 3 use the first, and 4 to 7 th
 $\sqrt{e}$.
 
 The two tensors stay where they are, and `attend` doesn't copy what is stored: when it's called with one new token, $e$
-is 64, and the cache already holds at least a hundred tokens, no tensor that `attend` creates may take more than a fifth
-of the cache's bytes. If there's no room for all the new tokens, raise `ValueError` and store none of them. All
-arguments have the cache's dtype and device, and nothing needs a gradient. You may use PyTorch's attention; just
-remember the trap of lecture 04: with `is_causal=True`, it puts the queries at the *first* positions.
+is 64, at most 8 query heads share a key-value head, and the cache already holds at least a hundred tokens, no tensor
+that `attend` creates may take more than a fifth of the cache's bytes. If there's no room for all the new tokens, raise
+`ValueError` and store none of them. All arguments have the cache's dtype and device, and nothing needs a gradient. You
+may use PyTorch's attention; just remember the trap of lecture 04: with `is_causal=True`, it puts the queries at the
+*first* positions.
 """
 
 
