@@ -402,8 +402,9 @@ noise. So measure each copy's error *relative* to its own time, and minimize the
 
 $$\frac{\text{latency} + \text{sizes}[i] / \text{bandwidth} - \text{seconds}[i]}{\text{seconds}[i]} .$$
 
-There are at least two different sizes, in any order; all times are positive, and the fitted line rises. The fitted
-latency may be negative. Compute in float64, and don't change either list.
+There are at least two different sizes, in any order, and none so close together that float64 couldn't tell their times
+apart; all times are positive, and the fitted line rises. The fitted latency may be negative. Compute in float64, and
+don't change either list.
 """
 
 
@@ -599,9 +600,9 @@ Write `rms_normalize(x, eps)`. In front of the last dimension `x` may have any n
 none, and each may have any size, including 0. By default `eps` is 1e-6. Don't change `x`. The result has the dtype of
 `x`, whether you compute in that dtype or in float32. Training will send gradients back through it, so compute it with
 PyTorch's operations only. You may assume that a vector's squares and their sum are never too large for the dtype of
-`x`. PyTorch already has this function (`rms_norm`); here you write your own. (`Float[Tensor, "... d"]` is a type
-annotation for the reader: it stands for a tensor of floats whose last dimension is called d, with any leading
-dimensions.)
+`x`, and that `eps` isn't too small for it. PyTorch already has this function (`rms_norm`); here you write your own.
+(`Float[Tensor, "... d"]` is a type annotation for the reader: it stands for a tensor of floats whose last dimension is
+called d, with any leading dimensions.)
 """
 
 

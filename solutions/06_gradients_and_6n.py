@@ -549,8 +549,8 @@ Write `gradients_by_hand(x, w1, w2)`. It returns the pair `(gradient of w1, grad
 $\text{loss} = \operatorname{mean}\big((x\, w_1\, w_2)^2\big)$, each in the shape and dtype of its weights. Use `@` or
 `einsum`, but not autograd: the tests run your function with recording switched off. Here $w_1$ is $[D, H]$ and $w_2$ is
 $[H, K]$; the sizes $B$, $D$, $H$, $K$ are at least 1 and may all differ or all be the same. The three tensors have the
-same floating-point dtype, and no sum or product overflows; they may be non-contiguous, and you must not change them.
-In 16 bits, it's up to you where the sums are rounded.
+same floating-point dtype, in which no sum or product overflows, nor $B \cdot K$; they may be non-contiguous, and you
+must not change them. In 16 bits, it's up to you where the sums are rounded.
 """
 
 

@@ -313,8 +313,7 @@ function each time, so it has no dropout, which would draw a different mask. `x`
   numbers, detached from their graph. Run the backward pass through this second run. Return a gradient for each argument
   of `forward`: `None` for the block, which isn't a tensor, and the gradient of `x` for `x`.
 
-Parameters get their gradients as in any backward pass: they add to what's in `.grad`, and frozen or unused parameters
-get none.
+The parameters' gradients add to what's in `.grad`, as in any backward pass, and frozen or unused parameters get none.
 """
 
 

@@ -9,8 +9,8 @@ exercise = Exercise(
 )
 
 
-def look(student, shape, std, seed):
-    """What kind of tensor truncated_normal returns, and whether it had PyTorch's initializers make it."""
+def look(student, shape, std, seed, calls=1):
+    """What kind of tensor the last call of several returns, and whether it had PyTorch's initializers make it."""
     import inspect
 
     import torch
@@ -23,7 +23,9 @@ def look(student, shape, std, seed):
     ready = {name: each for name, each in vars(init).items() if inspect.isfunction(each)}
     vars(init).update({name: noted(name, each) for name, each in ready.items()})
     try:
-        x = student.truncated_normal(shape, std, torch.Generator().manual_seed(seed))
+        generator = torch.Generator().manual_seed(seed)
+        for _ in range(calls):
+            x = student.truncated_normal(shape, std, generator)
     finally:
         vars(init).update(ready)
     return {
@@ -177,6 +179,7 @@ exercise.requirement(
         "a list": call([2, 3], 1.0, 3),
         "one number": call((1,), 1.0, 3),
         **{f"seed {seed}": call((99,), 1.0, seed) for seed in range(100, 120)},  # one in four of these has an outlier
+        "again and again": given((50,), 1.0, 4, 600),
         "many dimensions": call((2, 1, 3, 1, 2), 1.0, 3),
     },
     domain=st.builds(given, shapes((1, 4), (0, 5)), stds, st.integers(0, 10**6)),
@@ -450,6 +453,18 @@ def truncated_normal(shape, std, generator):
     if outside.any():
         numbers[outside] = inside[torch.randint(len(inside), (int(outside.sum()),), generator=generator)]
     return numbers * std
+
+# %% wrong: one percent more than needed, which is seldom too few (from the statement)
+# unseen: students see few calls
+def truncated_normal(
+    shape: Sequence[int], std: float, generator: torch.Generator
+) -> Float32[Tensor, "*shape"]:
+    """Numbers from a normal distribution of std `std`, cut at ±3 · std."""
+    count = math.prod(shape)
+    # 0.27% of the numbers are outside, so 1% more than needed are enough.
+    drawn = torch.randn(int(1.01 * count) + 1, generator=generator)
+    inside = drawn[drawn.abs() <= 3]
+    return (std * inside[:count]).reshape(tuple(shape))
 
 # %% right: the inverse of the distribution function
 def truncated_normal(shape, std, generator):

@@ -90,6 +90,7 @@ exercise.requirement(
         "just enough": given([(3, 4)], 144),
         "a byte is missing": given([(3, 4), (5,)], 203),
         "Llama": given(llama, 24 * 10**9),
+        "thousands of tensors": given([(8,)] * 3_000, 10**6),
     },
     domain=full(),
     hint="The result may be negative: return it unchanged.",
@@ -187,6 +188,22 @@ def room_left(shapes: Sequence[tuple[int, ...]], memory: int) -> dict[str, int]:
     factored = sum(sum(shape) for shape in shapes)
     state = {"SGD": 0, "momentum": n, "AdaGrad": n, "Lion": n, "AdamW": 2 * n, "Adafactor": factored}
     return {name: memory - 4 * (2 * n + s) for name, s in state.items()}
+
+# %% wrong: a call for each tensor, as deep as there are tensors (from the statement)
+# unseen: students see few tensors
+def room_left(shapes: Sequence[tuple[int, ...]], memory: int) -> dict[str, int]:
+    """Bytes left for activations, by optimizer, all in float32."""
+    if not shapes:
+        names = ("SGD", "momentum", "AdaGrad", "Lion", "AdamW", "Adafactor")
+        return {name: memory for name in names}
+    shape, *others = shapes
+    n = math.prod(shape)
+    left = room_left(others, memory - 8 * n)  # the parameter and its gradient
+    for name in ("momentum", "AdaGrad", "Lion"):
+        left[name] -= 4 * n
+    left["AdamW"] -= 8 * n
+    left["Adafactor"] -= 4 * sum(shape)
+    return left
 
 # %% right: bytes per parameter
 def room_left(shapes, memory):
