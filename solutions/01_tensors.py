@@ -402,9 +402,8 @@ noise. So measure each copy's error *relative* to its own time, and minimize the
 
 $$\frac{\text{latency} + \text{sizes}[i] / \text{bandwidth} - \text{seconds}[i]}{\text{seconds}[i]} .$$
 
-There are at least two different sizes, in any order, and none so close together that float64 couldn't tell their times
-apart; all times are positive, and the fitted line rises. The fitted latency may be negative. Compute in float64, and
-don't change either list.
+The sizes are in any order, and the largest is at least a thousandth larger than the smallest; all times are positive,
+and the fitted line rises. The fitted latency may be negative. Compute in float64, and don't change either list.
 """
 
 

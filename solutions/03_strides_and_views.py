@@ -227,7 +227,7 @@ plots.show(
 
 # %% [markdown]
 r"""
-A view has no data of its own. If you write through one view, you see the change through all the others.
+A view has no data of its own. If you write through one, every tensor that uses the same slots shows the change.
 """
 
 # %% tags=["item-27"]
@@ -339,7 +339,7 @@ Write `shares_storage(a, b)`. It returns `True` if the two tensors use the same 
 same slots of it. They may differ in shape, strides and dtype. There's one special case: a tensor created empty, like
 `torch.empty(0)`, has a storage of 0 bytes whose address is 0. In this exercise a storage of 0 bytes never counts as
 shared: return `False` if `a` or `b` has one, even if `b` is a view of `a` or is `a` itself. Both tensors were made by
-PyTorch, on a real device (not "meta"). Don't change `a` or `b`.
+PyTorch (not from a NumPy array), on a device that stores numbers (not "meta"). Don't change `a` or `b`.
 """
 
 
@@ -368,9 +368,9 @@ whenever you write to a tensor, you need to know who else will see the change.
 
 ## 3 · Contiguous tensors
 
-Which strides does a new tensor get? Its elements are stored in *row-major order*: the last index changes fastest, like
-the last digit of a counter. So the last stride is 1, and a step along any other dimension skips all the elements of the
-dimensions to its right:
+Which strides does a tensor get that you make from a shape, such as `torch.zeros(3, 4)`? Its elements are stored in
+*row-major order*: the last index changes fastest, like the last digit of a counter. So the last stride is 1, and a step
+along any other dimension skips all the elements of the dimensions to its right:
 
 $$\text{stride}_i = \text{stride}_{i+1} \cdot \text{shape}_{i+1}$$
 
@@ -430,8 +430,8 @@ the next element is next door; with a stride of 786,432 each one is far away.
 
 A tensor is **contiguous** if its elements are stored in row-major order without gaps. `x.is_contiguous()` checks
 exactly the rule above (the last stride is 1, and any other stride is its right neighbor's stride times that neighbor's
-size), with two exceptions. Dimensions of size 1 are ignored, and so their strides may be anything. And a tensor without
-elements is always contiguous.
+size), with two exceptions. Dimensions of size 1 are left out first: their strides may be anything, and what's on either
+side of one are neighbors. And a tensor without elements is always contiguous.
 """
 
 # %%
@@ -508,7 +508,7 @@ else:
 # %% [markdown]
 r"""
 Read that message again, slowly: it says *"at least one dimension spans across two contiguous subspaces"*. It doesn't
-say that the tensor isn't contiguous, and the difference matters, as the next trap shows.
+say that the tensor isn't contiguous, and the difference matters.
 
 > **Trap: contiguous or not?** People say that a non-contiguous tensor can't be viewed. It can, as long as strides for
 > the new shape exist.
@@ -516,12 +516,13 @@ say that the tensor isn't contiguous, and the difference matters, as the next tr
 A change of shape can do two things to dimensions:
 
 - *Splitting* a dimension always works: 4 elements in a row are two groups of 2.
-- *Merging* two neighboring dimensions works if one step along the left dimension takes you exactly one step past the
-  last element of the right one: $\text{stride}_i = \text{stride}_{i+1} \cdot \text{shape}_{i+1}$. This is the rule for
+- *Merging* two neighboring dimensions works if a step along the left one leads exactly to where the right one would
+  continue after its last element: $\text{stride}_i = \text{stride}_{i+1} \cdot \text{shape}_{i+1}$. This is the rule for
   contiguous tensors again, but only for the dimensions that you merge.
 
 A new shape may do both. But if two neighboring dimensions of the old shape don't merge, there's a boundary between
-them, and no dimension of the new shape may cross it.
+them, and no dimension of the new shape may cross it: that would be the dimension that "spans across two contiguous
+subspaces".
 """
 
 # %% tags=["error-11"]
@@ -615,7 +616,7 @@ a copy. And never write *into* the result of a `reshape`.
 Try it out below: choose an operation on a 3 × 4 matrix, or set sizes, strides and offset with the sliders. Press play
 on *elements read* to walk through the tensor row by row; the line shows which slots you visit. Which of the operations
 give a tensor that isn't contiguous but can still be flattened without a copy, and what do their lines look like? Then
-start with `x[:, :3]`: what value must you give one of the strides so that `reshape` doesn't need to copy?
+start with `x[:, :3]`, which can't be flattened without a copy: which value of its first stride would change that?
 """
 
 # %%
@@ -694,8 +695,8 @@ new shape  [4, 6]              cuts into 4, 24 pieces:    2 is not,         not 
 
 </details>
 
-**Why it matters.** When a `view` fails, you now know more than the error message says: which two dimensions don't
-merge. In attention code, a typical mistake is to try to merge heads with features by calling `view` right after a
+**Why it matters.** When a `view` fails, you can now find out what the error message doesn't say: which two dimensions
+don't merge. In attention code, a typical mistake is to try to merge heads with features by calling `view` right after a
 transpose.
 
 ## 5 · The cost of copies
@@ -744,7 +745,7 @@ if device.type == "cuda":
     edges += [8192, 16_384]
 sizes = [4 * n * n for n in edges]  # bytes
 threads = torch.get_num_threads()
-torch.set_num_threads(1)  # with several, the copy waits for whichever of them is disturbed
+torch.set_num_threads(1)  # with more, a copy would be as slow as the slowest of them
 measured: dict[str, list[float]] = {"view: x.T": [], "copy in order": [], "copy by column": []}
 for n in edges:
     x = torch.randn(n, n, device=device)
@@ -796,15 +797,15 @@ plots.show(
 
 # %% [markdown]
 r"""
-To make a view, PyTorch creates a small object; it never touches the storage. A copy's time is its bytes (read and
-written) divided by the bandwidth, once the matrix is large enough. (For small matrices you see the overhead of the call
-and the effect of the caches, which are faster than memory.)
+To make a view, PyTorch creates a small object; it never touches the storage. Once the matrix is large enough, a copy
+*in order* takes as long as its bytes, read and written, divided by the bandwidth. (For small matrices you see the
+overhead of the call and the effect of the caches, which are faster than memory.)
 
-Copying *by column* takes longer than copying *in order*, although the number of bytes is the same. That's because of
-what a CPU reads from memory: never a single number, but a whole **cache line**, a block of 64 bytes on most CPUs. If
-you walk along a row, you use the whole line. If you walk down a column of a large matrix, you use only one number from
-each line, and by the time you come back for its neighbor, the line may have been evicted from the cache. The remedy is
-to transpose one small block, or *tile*, of the matrix at a time. On a CPU, PyTorch's copy of a transpose does that (see
+Copying *by column* takes longer than copying *in order*, although the number of bytes is the same. A CPU never reads a
+single number from memory: it reads a whole **cache line**, a block of 64 bytes on most CPUs. If you walk along a row,
+you use the whole line. If you walk down a column of a large matrix, you use only one number from each line, and by the
+time you come back for the number next to it, other lines may have taken its place in the cache. The remedy is to
+transpose one small block, or *tile*, of the matrix at a time. On a CPU, PyTorch's copy of a transpose does that (see
 `copy_transpose_valid` in its `Copy.cpp`), and the difference you see is what remains after this optimization. NVIDIA's
 GPUs have the same problem: they read memory in blocks of 32 bytes (CUDA C++ Best Practices Guide).
 """
@@ -820,13 +821,14 @@ So strides cost nothing until somebody reads the elements. A view moves no bytes
 they'll be read later.
 
 *Try it yourself:* make a small matrix, `y = torch.zeros(3, 3)`, predict `(y.T + 1).stride()`, then look. (Elementwise
-operations choose the order that's fastest to read and write. Which one is that here?) What's the layout of `y + y.T`?
+operations choose the order that's fastest to read and write. Which one is that here?) Then look at the strides of
+`y + y.T` and of `y.T + y`: whose order wins?
 
 ### PyTorch and NumPy
 
 NumPy is Python's array library. Like a tensor, a NumPy array is a block of memory with a shape and strides, so the two
-can share memory, and passing data from one library to the other costs nothing. Here's where they agree and where they
-differ:
+can share memory, and passing an array from one library to the other needn't copy anything. Here's where they agree and
+where they differ:
 
 | | NumPy | PyTorch |
 |:--|:--|:--|
@@ -897,8 +899,8 @@ As long as the two share memory, the array changes when you write to the tensor.
 ## 6 · A billion elements in 8 MB
 
 One function is more general than all the others. `as_strided(shape, strides)` makes a view of the same storage with any
-shape and any strides you like; it keeps the tensor's offset unless you give another. It does almost no checking: it
-rejects only negative strides, which PyTorch doesn't have, and elements outside the storage.
+shape and any strides you like; it keeps the tensor's offset unless you give another. It checks very little: mainly that
+no stride is negative, which PyTorch doesn't have, and that no element is outside the storage.
 
 Think of a language model's training data as one long sequence of tokens. To train on it, we take *windows* from it:
 stretches of a fixed length. A window can start at any position that still has enough tokens after it. Here are eight
@@ -955,8 +957,8 @@ plots.show(
 # %% [markdown]
 r"""
 You can also write to such a view. The operations that refused to write to an expanded tensor (section 2) look only for
-a stride of 0, not for other overlaps. With overlapping windows, a slot is written once for each element that uses it,
-and its final value depends on the order of the writes.
+a stride of 0, not for other overlaps. With overlapping windows, a slot is written once for each element that uses it:
+`add_` adds to it several times, and after `copy_` it holds whichever number came last.
 """
 
 # %%
@@ -1077,7 +1079,8 @@ for size, what in (
 
 # %% [markdown]
 r"""
-The longer the windows are, the more of them contain a given token, and the more memory the view saves:
+As long as windows are much shorter than the text, longer ones mean that more of them contain a given token, and that
+the view saves more memory:
 """
 
 # %%

@@ -58,9 +58,9 @@ assert round(gpt3 / budget) == 33
 r"""
 ### The matrix multiplication
 
-Unless its texts are very long, nearly all the work of a language model is in its linear layers. A **linear layer**
-multiplies $B$ vectors of $D$ numbers, one per token, by a matrix of weights: `[B, D] @ [D, K] → [B, K]`. Here it is
-with every operation counted:
+Unless its texts are much longer than its vectors (section 2), most of a language model's work is in linear layers. A
+**linear layer** multiplies $B$ vectors of $D$ numbers, one per token, by a matrix of weights:
+`[B, D] @ [D, K] → [B, K]`. Here it is with every operation counted:
 """
 
 
@@ -122,9 +122,9 @@ assert 2 * math.prod(sizes["CPU"]) == 2_147_483_648  # 2.1 GFLOPs
 # %% [markdown]
 r"""
 What about *elementwise* operations? Adding two matrices takes one FLOP per element. By convention, so does a ReLU,
-which sets negative numbers to zero; a GELU, another elementwise function, takes about 20. A matrix multiplication takes
-$2D$ per element of its result, and $D$ may be in the thousands. So, like PyTorch's counter, we count only the matrix
-multiplications.
+which sets negative numbers to zero; for a GELU, another elementwise function, we assume 20. A matrix multiplication
+takes $2D$ per element of its result, and $D$ may be in the thousands. So, like PyTorch's counter, we count only the
+matrix multiplications.
 """
 
 # %% tags=["item-53"]
@@ -140,8 +140,8 @@ r"""
 
 Write `matmul_flops(x_shape, w_shape)`. It returns the FLOPs of `x @ w`, computed from the two shapes alone. In each
 shape, the last two dimensions are those of a matrix. All dimensions before them are *batch* dimensions: they broadcast
-as usual (lecture 01), and there's one product for each combination of batch indices. Both shapes have at least two
-dimensions. If the inner sizes differ, raise a `ValueError`.
+as usual (lecture 01), and there's one product for each index of the result's batch dimensions. Both shapes have at
+least two dimensions. If the inner sizes differ, raise a `ValueError`.
 """
 
 
@@ -345,8 +345,8 @@ class SimulatedGPU:
 # %% [markdown]
 r"""
 If you read the clock, call `multiply` and read the clock again, you measure the 10 µs of queueing, and a multiplication
-seems 200 times as fast as it is. So with a fresh `SimulatedGPU`, you read the clock, call `multiply` 100 times,
-*synchronize* (wait for the device), read the clock again, and divide by 100.
+seems 200 times as fast as it is. Here's a second attempt, with a fresh `SimulatedGPU`: you read the clock, call
+`multiply` 100 times, *synchronize* (wait for the device), read the clock again, and divide by 100.
 
 **Predict.** What's the ratio of your result to the true 2 ms?
 """
@@ -450,8 +450,8 @@ Disturbances can only make a call slower. Report the median, together with the s
 - The **median** is the sample in the middle: half of the samples are faster. One bad sample hardly changes it, but can
   shift the *mean* a lot.
 - The *fastest* was disturbed least, so it shows best what the machine *can* do.
-- The *spread*, here the 80th percentile divided by the 20th, tells you whether to believe either. If it's large,
-  measure again.
+- The *spread*, here the 80th percentile divided by the 20th, tells you whether to believe the median and the fastest.
+  If it's far above 1, measure again.
 
 On a CPU the work is divided among threads, one per core, and it's done when the *last* of them is done. If another
 program occupies one core, all the other threads wait. So leave one core free, as this notebook does from here on.
@@ -502,6 +502,7 @@ assert big.nbytes == 64_000_000
 # %% [markdown]
 r"""
 If there's a difference, it's the price of new memory. To time only the arithmetic, use `out=`, as `time_calls` does.
+(Further down, we time `x @ w` as programs run it, new memory included.)
 
 ### Exercise 5.3 · A benchmark &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 
@@ -633,8 +634,9 @@ assert [hardware.ACCELERATORS[name].power for name in blackwell] == [1_000, 1_20
 # %% [markdown]
 r"""
 *The wrong card.* In bfloat16, the peak of the H100 PCIe is 24% below that of the H100 SXM: it has fewer multiprocessors
-(114 instead of 132) and a lower clock rate. In a DGX server, a B200's peaks are
-75 TFLOP/s in float32 and 2,250 in bfloat16; in a GB200, which may draw more power, 80 and 2,500.
+(114 instead of 132) and a lower clock rate. Even the same chip may have two peaks: a B200 in a DGX server has 75
+TFLOP/s in float32 and 2,250 in bfloat16; each of those in a GB200, a module that lets them draw more power, has 80 and
+2,500.
 
 *The wrong matrices.* For the H100 SXM in bfloat16, NVIDIA prints 1,979 TFLOP/s, with a footnote: *with sparsity*. **2:4
 sparsity** means that in every group of four neighbors in a row of weights, at least two are zero. The tensor cores
@@ -688,12 +690,12 @@ $$\text{MFU} = \frac{\text{model FLOPs} \,/\, \text{seconds}}{\text{devices} \cd
 
 The peak is that of one device, for dense matrices in the dtype in use.
 
-*Model* FLOPs are those that the mathematics of the model requires. If your program does extra work, such as computing
-activations twice (lecture 11), the MFU goes down, as it should. (If you count that work, too, you get *hardware* FLOPs
-utilization, HFU.)
+*Model* FLOPs are those of the matrix multiplications that the mathematics of the model requires. If your program does
+extra work, such as computing activations twice (lecture 11), the MFU goes down, as it should. (If you count that work,
+too, you get *hardware* FLOPs utilization, HFU.)
 
-> **Trap: the MFU of one operation.** MFU refers to a whole training step. In practice, the utilization of the model's
-> largest multiplications is only an upper bound on it.
+> **Trap: the MFU of one operation.** MFU refers to a whole training step. The same ratio for a single operation is its
+> *utilization*. For a model's largest multiplications it's usually higher than the MFU of the whole step.
 
 What's a good value? Here are two published runs:
 """
@@ -808,8 +810,8 @@ if peaks[torch.bfloat16]:
 
 # %% [markdown]
 r"""
-On a GPU, bfloat16 is faster, but its *utilization* may be lower, because the peak rises by a larger factor than the
-speed. You pay for time; utilization tells you how much you could still gain.
+On a GPU, bfloat16 is faster, but its *utilization* may be lower: if the peak is 16 times as high and the speed only 12
+times, the utilization falls to three quarters. You pay for time; utilization tells you how much you could still gain.
 
 Next, we measure the forward pass of a whole model with your `model_flops` and your `benchmark`.
 """
@@ -949,8 +951,9 @@ work for all cores.
 
 Why do large ones stay below 100% of a known peak? One reason is *power*: the peak assumes a certain clock rate, and a
 chip at its power limit lowers its clock rate. On a GPU, the next cell shows this: it multiplies a random matrix by
-another one and then by zeros. With zeros, fewer bits flip, and the chip needs less power. The gap between the two is
-the cost of the power limit; what's missing even with zeros has other causes, such as the kernel's overhead.
+another one and then by zeros. With zeros, fewer bits flip, and the chip needs less power. The arithmetic is the same,
+so a gap between the two is due to power; what's missing even with zeros may have other causes, such as the kernel's
+overhead.
 
 > **Trap: benchmarks with zeros.** So fill your matrices with random numbers when you time a multiplication. (Horace He,
 > "Strangely, Matrix Multiplications on GPUs Run Faster When Given *Predictable* Data")
@@ -975,7 +978,7 @@ if devices.on_gpu(device):
         if peaks[left.dtype]:
             record(f"bfloat16 matmul, {name}", share, "of the peak")
 else:
-    print("no GPU: on a CPU the data makes little difference")
+    print("no GPU")
 
 # %% [markdown]
 r"""
@@ -1072,8 +1075,9 @@ r"""
 
 **Why it matters.** If an operation waits for memory, neither a higher peak nor fewer FLOPs will help.
 
-With 2-byte numbers, the formula gives $n/3$ for two $n \times n$ matrices: multiplications get *more efficient* as they
-get larger. For a batch of $B$ tokens, far fewer than $D$ and $K$, the intensity is nearly $B$ itself:
+Two $n \times n$ matrices of 2-byte numbers take $2n^3$ FLOPs and move $6n^2$ bytes, so the intensity is $n/3$: the
+larger they are, the more work there is for each byte. For a batch of $B$ tokens, far fewer than $D$ and $K$, the
+intensity is nearly $B$ itself:
 """
 
 # %% tags=["item-95", "item-96"]
@@ -1111,8 +1115,8 @@ once. Vectors have $n$ numbers, matrices $n \times n$, and $n$ is large.
 | GELU of a vector | about $20n$ | $2n$ | $2n$ | about 5 |
 | matrix × matrix | $2n^3$ | $4n^2$ | $2n^2$ | $n/3$ |
 
-Tensor cores are no help with the first four, so for these we use the float32 peak of an H100's CUDA cores, with its
-ridge point at 20 FLOP per byte.
+Tensor cores do no elementwise operations, and a single vector leaves them mostly idle. So for the first four we use the
+float32 peak of an H100's CUDA cores, with its ridge point at 20 FLOP per byte.
 
 **Predict.** According to an H100's roofline, what's the ratio of the time of a GELU to the time of a ReLU, both of the
 same large vector?
@@ -1379,8 +1383,8 @@ So *how fast could it be?* As fast as the roofline allows at the operation's int
 filled marker.
 
 In the explorer below, move a product `[m, k] @ [k, n]` under the roof of your machine or of any card: $m$ tokens, and a
-weight matrix of $k \times n$. How large must $m$ be for the product to be compute-bound here, and on an H100? And why
-is no $m$ large enough on the H100 if $k = 16$?
+weight matrix of $k \times n$. With $k = n = 4096$, how large must $m$ be for the product to be compute-bound here, and
+on an H100? And why is no $m$ large enough on the H100 if $k = 16$?
 """
 
 # %% tags=["timed"]
@@ -1467,9 +1471,10 @@ assert 0.86 < energy < 0.88 and 0.35 < error < 0.38
 r"""
 ## Takeaways
 
-**Mechanics.** `[B, D] @ [D, K]` takes 2·B·D·K FLOPs. A forward pass takes 2 × tokens × parameters, plus $4T^2d$ per
-layer for attention. To measure time, warm up, synchronize, repeat, and use random data. MFU is model FLOPs per second
-divided by the *dense* peak of the *dtype in use*. The roofline is min(peak, intensity × bandwidth).
+**Mechanics.** `[B, D] @ [D, K]` takes 2·B·D·K FLOPs. A forward pass takes 2 × tokens × parameters (without embeddings),
+plus $4T^2d$ per layer and sequence for attention. To measure time, warm up, synchronize, repeat, and use random data.
+MFU is model FLOPs per second divided by the *dense* peak of the *dtype in use*. The roofline is min(peak, intensity ×
+bandwidth).
 
 **Mindset.** Predict FLOPs, bytes, the limit and the seconds, then measure. If the two differ by a factor of two, look
 for MACs or sparsity; if by a hundred or more, for a missing synchronization.

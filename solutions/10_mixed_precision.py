@@ -11,7 +11,7 @@ you give up: `float16` lacks range, and `bfloat16` lacks precision. *Mixed* prec
 neither range nor precision where it matters: each number gets the format that it needs. In this lecture you'll train
 one network four times: in `float32`; in `bfloat16` with your own master weights; in `float16` with your own loss
 scaler; and in `bfloat16` alone. The first three end in the same place. The fourth gets stuck, and you'll have predicted
-where and why.
+why.
 """
 
 # %%
@@ -89,7 +89,7 @@ r"""
 slower in `bfloat16` than in `float32`.)
 
 What's the cost? The inputs and the result of a product are rounded to `bfloat16`, whose mantissa has seven bits. In
-between, the sums are accumulated in `float32`, so the error doesn't grow with their length.
+between, the sums are accumulated in `float32`, so the relative error hardly depends on their length. (Try another $n$.)
 
 **Predict.** For normally distributed matrices, what's the relative error of a product in `bfloat16`, in percent? (It's
 the *norm* of the error, the square root of the sum of its squares, divided by the norm of the exact result.)
@@ -123,7 +123,7 @@ r"""
 As lecture 02 showed, such an error is small compared with the noise that comes from sampling a batch. So use 16 bits
 for multiplications.
 
-But 16 bits aren't enough for numbers to which we *add* small amounts again and again: the *weights* and the optimizer's
+But `bfloat16` isn't enough for numbers that change a little again and again: the *weights* and the optimizer's
 *moments*, which are running averages (lecture 08). When you add a small number to a large one, the small one may be
 rounded away, and because the error has the same direction at every step, it doesn't average out. Adam's second moment,
 for instance, should shrink by 0.1% per step while the gradients are 0. Neighbors in `bfloat16` are 0.4 to 0.8% apart,
@@ -277,11 +277,12 @@ At that value, the gap between neighboring `bfloat16` numbers doubles. Half of t
 nothing moves any further. There's no warning and no NaN, only a loss that stops falling, which can also happen for
 harmless reasons.
 
-Stuck weights are hard to diagnose, because whether a weight gets stuck depends on the *learning rate*. With warm-up and
+Stuck weights are hard to diagnose: a weight that's stuck at one *learning rate* moves at another. With warm-up and
 decay the learning rate is small at the beginning and at the end of training, and that's when most updates are lost.
 
-*Try it yourself:* where do the weights stop with a learning rate of 0.003? And in `float16`, with 0.001? Predict it
-with your function, then run `walk`, which is defined in the cell above.
+*Try it yourself:* where do the weights stop with a learning rate of 0.003? And where would they in `float16`, with
+0.001? Does any of them get that far? Predict it with your function, then run `walk`, which is defined in the cell
+above. (It reads the global `lr`; set that back to `1e-3` afterward.)
 
 ## 3 · Master weights
 
@@ -468,9 +469,9 @@ assert costs["bfloat16 alone"] == 2 + 2 + (2 + 2) == 8
 
 # %% [markdown]
 r"""
-It's sixteen, the same as with `float32` throughout. Mixed precision makes training *faster* and, except with small
-batches, makes the activations smaller (section 4). But the weights, gradients and optimizer state take as much memory
-as before.
+It's sixteen, the same as with `float32` throughout (if `master.grad` doesn't outlive the step). Mixed precision makes
+training *faster* and halves the activations, though with a small batch, autocast's copies of the weights outweigh that
+(section 4). But the weights, gradients and optimizer state take as much memory as before.
 
 > **Trap: the gradient that's stored twice.** `master.grad` is a `float32` copy of the gradient, another 4 bytes for as
 > long as it exists. A library can convert one tensor at a time, or convert inside the optimizer's kernel. If gradients
@@ -625,8 +626,8 @@ or the optimizer. Keep the model in `float32`; if you call `model.half()` first,
 the dtype: by default it's `bfloat16` on a CPU but `float16` on CUDA, and `float16` needs a scaled loss (section 5).
 
 > **Trap: old spellings.** Older code says `torch.cuda.amp.autocast()`, `torch.cuda.amp.GradScaler()` and `x.storage()`.
-> They still work, with a warning. Today you write `torch.autocast(device.type)`, `torch.amp.GradScaler(device.type)`
-> and `x.untyped_storage()`.
+> They still work, with a warning. Today you write `torch.autocast(device.type, dtype=…)`,
+> `torch.amp.GradScaler(device.type)` (section 5) and `x.untyped_storage()`.
 """
 
 # %% tags=["error-27"]
@@ -815,8 +816,9 @@ for factor in (1.0, 2.0**16):
 
 # %% [markdown]
 r"""
-Now shift the gradients yourself. Which powers of two keep all, or nearly all, of them normal numbers in `float16`?
-Which ones in E5M2 and E4M3, the 8-bit formats from lecture 02? And which does `bfloat16` need?
+It does: with a factor of $2^{16}$, each layer's error is below 1%. Now shift the gradients yourself. Which powers of
+two keep all, or nearly all, of them normal numbers in `float16`? Which ones in E5M2 and E4M3, the 8-bit formats from
+lecture 02? And which does `bfloat16` need?
 """
 
 # %%
@@ -983,10 +985,11 @@ they're all multiplied by the same number to bring it down to that maximum. It h
 first, then clip, then step.
 
 > **Trap: skipped steps and the schedule.** A learning-rate scheduler in the same loop doesn't know about skipped steps,
-> and PyTorch prints a warning if the very first step is skipped. That's harmless. But if the factor keeps falling, down
-> to 1, something else produces infinities, and the scaler only hides them. Print the factor.
+> and PyTorch prints a warning if the very first step is skipped. Being a few steps ahead does no harm. But if the
+> factor keeps falling, down to 1, something else produces infinities, and the scaler only hides them. Print the factor.
 
-*Try it yourself:* start with a factor of 1 instead. How many steps does it take to reach the limit?
+*Try it yourself:* start with a factor of 1, and give it 600 steps. When is the first one skipped? Predict it from the
+limit in the plot.
 
 ### Exercise 10.5 · Find the mistakes (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -1074,7 +1077,8 @@ clipped, what decides whether to step, and how the scaler adapts.</details>
 <details><summary>Hint 2</summary>Write down, for each line, whether the gradients that it uses are scaled or true. The
 norm has to be that of the true ones, and the scaler has to know about every step, including the skipped ones.</details>
 
-**Why it matters.** None of the six raises an error, and the printed loss falls. Only a test will tell you.
+**Why it matters.** None of the six raises an error, and the printed loss ends lower than it began. Its size gives one
+of them away; for the other five you need a test.
 
 ### The same run with your step (optional)
 
@@ -1256,8 +1260,8 @@ assert 0.03 < in_blocks < 0.04  # z below about 2 - 13/3, or a factor close to 0
 # %% [markdown]
 r"""
 In MXFP8, the standard format with 8-bit elements in blocks of 32, a block's scale takes eight bits, a quarter of a bit
-for each element. (Ours takes 32.) In return, E4M3 is good enough for both passes, and each element has one
-more bit of mantissa than in E5M2.
+for each element. (Ours takes 32.) In return, so few gradients become 0 that E4M3, with one more bit of mantissa than
+E5M2, is good enough for both passes.
 
 Do real gradients span as many orders of magnitude as these artificial ones? Take those of section 5, at the output of
 the first tanh. And let's also try four bits, FP4, whose 15 numbers you decoded in lecture 02. PyTorch has no conversion
@@ -1403,7 +1407,8 @@ for name in ("0.weight", "2.weight"):
 
 # %% [markdown]
 r"""
-It's the first layer that has to find the directions of the waves. Now let's train:
+A full step is the best case. Where batches disagree, steps shrink to a quarter or less, and then most weights of *both*
+layers swallow them. Now let's train:
 """
 
 
@@ -1495,8 +1500,9 @@ times as high. Its products are as accurate as those of the second. It failed be
 you could predict with one function.
 
 *Try it yourself:* train the fourth with a learning rate of 0.003. If you solved exercise 10.3, write a fifth:
-`bfloat16` with your `compensated_add` (at each step, let AdamW update a `float32` tensor of zeros, and add the
-resulting change to the weight). How many bytes per parameter does it take if its moments are `float32`?
+`bfloat16` with your `compensated_add` (at each step, let AdamW update a `float32` tensor of zeros, add the result,
+rounded to `bfloat16`, to the weight, and set the tensor to 0 again). How many bytes per parameter does it take between
+steps if its moments are `float32`?
 
 ## How well do you guess?
 
@@ -1513,20 +1519,20 @@ r"""
 
 **Mechanics.** Multiply in 16 bits, accumulate in 32. Put `torch.autocast(device.type, dtype=torch.bfloat16)` around the
 forward pass and the loss; parameters, gradients and optimizer state stay `float32`. `float16` also needs a scaler:
-scale, backward, unscale, clip, `scaler.step`, `scaler.update`. A `bfloat16` weight swallows every update smaller than
-0.2% of its own size. Training with AdamW takes 16 bytes per parameter, in `float32` or in `bfloat16` with master
-weights, and autocast keeps 16-bit copies of weights until the backward pass is done. With eight bits or four, use one
-scale per tensor or block: the largest magnitude in it divided by the largest number of the format.
+scale, backward, unscale, clip, `scaler.step`, `scaler.update`. A `bfloat16` weight swallows every update below 0.2% of
+its own size, and some up to 0.4%. Training with AdamW takes 16 bytes per parameter, in `float32` or in `bfloat16` with
+master weights, and autocast keeps 16-bit copies of weights until the backward pass is done. With eight bits or four,
+use one scale per tensor or block: the largest magnitude in it divided by the largest number of the format.
 
-**Mindset.** For each tensor, ask what's done with it. If it's multiplied, a narrow format is fine. If small amounts are
-added to it again and again, it needs a wider one. If a loss is stuck, compare the size of the updates with the gap
+**Mindset.** For each tensor, ask what's done with it. If it's an input of a product, a narrow format is fine. If it
+changes a little again and again, it needs a wider one. If a loss is stuck, compare the size of the updates with the gap
 between neighboring numbers near the weights before you change the learning rate. Print the loss scale, and count the
 skipped steps.
 
 **Intuitions.** `float16` lacks range, and a scale factor fixes that; `bfloat16` lacks precision, and a `float32` copy
 of the weights fixes that. Mixed precision makes training faster, but it saves memory only on activations, and only if
 the batch is large. Rounding errors do little harm when they're random, since they average out. With blocks, a narrow
-range is enough, at a cost of a quarter of a bit or half a bit per number.
+range is enough, at a cost of a quarter of a bit (MXFP8, MXFP4) or half a bit (NVFP4) per number.
 
 Next: [11 · Memory](../11_memory/11_memory.ipynb). For a large model, sixteen bytes per parameter are too many for one
 card. How can you get by with fewer?
