@@ -430,8 +430,8 @@ the next element is next door; with a stride of 786,432 each one is far away.
 
 A tensor is **contiguous** if its elements are stored in row-major order without gaps. `x.is_contiguous()` checks
 exactly the rule above (the last stride is 1, and any other stride is its right neighbor's stride times that neighbor's
-size), with two exceptions. Dimensions of size 1 are left out first: their strides may be anything, and what's on either
-side of one are neighbors. And a tensor without elements is always contiguous.
+size), with two exceptions. Dimensions of size 1 are left out first: their strides may be anything, and the dimensions
+on either side are neighbors. And a tensor without elements is always contiguous.
 """
 
 # %%
