@@ -19,6 +19,7 @@ import torch
 from autograder.inside.messages import Call, Missing, Names, Ran, ReadNames, Request, Run, Seen, Unsendable
 from course_utils.testing import Observation, freeze, tensors, wire
 from course_utils.testing.comparing import compare
+from course_utils.testing.describing import call_in_words
 from course_utils.testing.plain import Opaque, Raised
 from course_utils.testing.requirements import Case, Outcome, Requirement, outcome, summarized
 from course_utils.testing.rubric import Met, Rubric, score
@@ -43,6 +44,9 @@ _OUR_SECONDS = 60.0  # for the lecture's own cells: if the machine is under load
 # cells before it. Honest ones send up to 25 million. (A string with one emoji takes four times as many bytes here.)
 _ANSWERS_LIMIT = 2**28
 _SAVED_LIMIT = 2**22  # bytes of what one case saves; honest code saves some thousands
+# Requirements of an exercise that may end a process or hang, and cost only their own points: each costs everybody the
+# seconds of a hanging call and a new process, and a submission has only so much time.
+_LOST = 2
 _A = TypeVar("_A", Ran, Names)
 
 
@@ -55,7 +59,8 @@ class _Work:
     each case of each requirement that asks for it. ``at`` is the current step, or None if a process that ends there
     isn't the student's fault. ``counted`` is how many bytes the current process had sent when the last exercise was
     judged. ``company`` is the first of the student's cells that left a thread or a process running in it, or "";
-    ``ours`` is how many of them the lecture's own cells have left.
+    ``ours`` is how many of them the lecture's own cells have left. ``trying`` is the requirement whose cases are being
+    tried, if any; ``lost`` are those at which a process ended in this pass, with the reason, by exercise.
     """
 
     program: Program
@@ -70,6 +75,8 @@ class _Work:
     counted: int = 0
     company: str = ""
     ours: int = 0
+    trying: int | None = None
+    lost: dict[str, dict[int, str]] = field(default_factory=dict)
 
 
 def grade(problems: ProblemSet, cells: Sequence[Cell], box: Sandbox) -> tuple[list[Mark], list[str]]:
@@ -85,15 +92,16 @@ def grade(problems: ProblemSet, cells: Sequence[Cell], box: Sandbox) -> tuple[li
     the requirements that are met so far, and adds only verdicts and notes. In a single pass, one exercise's answer
     could reveal the hidden inputs that another was given.
 
-    If a process ends or hangs, the current step is dropped and the others run again in a fresh process; if the step was
-    an exercise's answer or a call of it, that exercise gets no points. Raises :class:`SandboxError` if a process ends
+    If a process ends or hangs, the others run again in a fresh process without the current step. A requirement of an
+    exercise that did this earns nothing, and the others of the exercise are tried all the same; after `_LOST` of them,
+    or if it was the answer's own cell, the exercise gets no points. Raises :class:`SandboxError` if a process ends
     before any of the student's code has run.
     """
     begin, seconds = time.monotonic(), box.limits.seconds_in_all
     work = _Work(Program(problems, cells), waiting=list(problems.exercises))
     _work_off(work, box, begin + seconds / 2)  # even if it takes that long, results so far are kept
     work.notes = suspicion.notes(work.program) + work.notes  # now that the names in all cells are known
-    work.hidden = True
+    work.hidden, work.lost = True, {}
     work.waiting = [
         each for each in problems.exercises if work.marks[each.name].points and problems.hidden.get(each.name)
     ]
@@ -111,7 +119,7 @@ def _work_off(work: _Work, box: Sandbox, end: float) -> None:
     """Judge the exercises that are waiting, in as many processes as it takes."""
     while work.waiting:
         gone: Gone | None = None
-        work.at = None
+        work.at = work.trying = None
         with box.conversation(end) as talk:
             try:
                 _converse(talk, work)
@@ -123,8 +131,11 @@ def _work_off(work: _Work, box: Sandbox, end: float) -> None:
                 work.notes.append(f"{exercise.name}: it was not judged")
             return
         why = talk.ended or gone.why
+        in_full = f"{why} ({gone.detail})" if gone.detail else why
+        if work.trying is not None and time.monotonic() < end and _lose(work, why, in_full):
+            continue
         if work.at is not None:
-            _drop(work, work.at, why, f"{why} ({gone.detail})" if gone.detail else why)
+            _drop(work, work.at, why, in_full)
         elif time.monotonic() < end:
             raise SandboxError(f"the sandbox failed before any of the student's code ran: {why} {gone.detail}")
         if time.monotonic() >= end:
@@ -132,6 +143,22 @@ def _work_off(work: _Work, box: Sandbox, end: float) -> None:
                 _nothing(work, exercise, "Earlier cells used up all of the notebook's time.")
                 work.notes.append(f"{exercise.name}: no time was left for it")
             return
+
+
+def _lose(work: _Work, why: str, in_full: str) -> bool:
+    """Give up the requirement in whose test a process ended or hung, and try the exercise's others again.
+
+    False if its exercise has lost `_LOST` of them before.
+    """
+    assert work.at is not None and work.trying is not None
+    exercise = work.program.steps[work.at].exercise
+    assert exercise is not None
+    lost = work.lost.setdefault(exercise.name, {})
+    if len(lost) >= _LOST:
+        return False
+    lost[work.trying] = why
+    work.notes.append(f"{exercise.name}: {in_full} (tested: {exercise.check.requirements[work.trying].text})")
+    return True
 
 
 def _drop(work: _Work, number: int, why: str, in_full: str) -> None:
@@ -204,6 +231,7 @@ def _converse(talk: Conversation, work: _Work) -> None:
             else:
                 work.marks[step.exercise.name] = mark
             work.waiting.remove(step.exercise)
+            work.trying = None
             work.counted = talk.received
             if (points := work.marks[step.exercise.name].points) < step.exercise.points:
                 rubric = work.rubrics.get(step.exercise.name)
@@ -236,15 +264,18 @@ def _within_limit(talk: Conversation, work: _Work) -> None:
 
 def _visible(exercise: Exercise, work: _Work, talk: Conversation, reasons: list[str]) -> Mark:
     """Try the cases that students see. Adds to ``reasons`` why a call may have failed through no fault of the code."""
+    lost = work.lost.get(exercise.name, {})
+    outcomes: dict[int, list[tuple[Outcome, str]]] = {}
+    saved = work.saved[exercise.name] = []
     with quietly():
-        outcomes = {
-            n: [_observe(requirement, case, talk, work, reasons) for case in requirement.cases]
-            for n, requirement in enumerate(exercise.check.requirements)
-        }
-        work.saved[exercise.name] = [
-            [_saved(requirement, case, talk, work) for case in requirement.cases if requirement.saves]
-            for requirement in exercise.check.requirements
-        ]
+        for number, requirement in enumerate(exercise.check.requirements):
+            if number in lost:
+                outcomes[number] = [_no_result(requirement, case, lost[number]) for case in requirement.cases]
+                saved.append([])
+                continue
+            work.trying = number
+            outcomes[number] = [_observe(requirement, case, talk, work, reasons) for case in requirement.cases]
+            saved.append([_saved(requirement, case, talk, work) for case in requirement.cases if requirement.saves])
         with _puzzling():
             rubric = work.rubrics[exercise.name] = score(exercise.check, outcomes)
     message = f"✗ {exercise.name}\n{rubric.failure or ''}".rstrip()
@@ -259,16 +290,19 @@ def _hidden(exercise: Exercise, work: _Work, talk: Conversation, reasons: list[s
 
     If a case that students see has failed, its message is kept; otherwise the message is the requirement's own text.
     """
-    rubric = work.rubrics[exercise.name]
+    rubric, lost = work.rubrics[exercise.name], work.lost.get(exercise.name, {})
     agree = []
     with quietly():
-        for line, requirement, seen, saved in zip(
-            rubric.lines,
-            unpacked(work.program.problems.hidden[exercise.name]).requirements,
-            exercise.check.requirements,
-            work.saved[exercise.name],
-            strict=True,
+        for number, (line, requirement, seen, saved) in enumerate(
+            zip(
+                rubric.lines,
+                unpacked(work.program.problems.hidden[exercise.name]).requirements,
+                exercise.check.requirements,
+                work.saved[exercise.name],
+                strict=True,
+            )
         ):
+            work.trying = number
             loaded = [
                 replace(case, kwargs=case.kwargs | {"saved": value})
                 for case, value in zip(seen.cases, saved, strict=bool(saved))
@@ -277,10 +311,19 @@ def _hidden(exercise: Exercise, work: _Work, talk: Conversation, reasons: list[s
                 _agrees(requirement, _observe(requirement, case, talk, work, reasons)[0], case)
                 for case in [*requirement.cases, *loaded]
             )
-            agree.append(line.met is Met.YES and all(tried))
+            agree.append(line.met is Met.YES and number not in lost and all(tried))
     final = rubric.in_full(exercise.check, agree)
     message = f"✗ {exercise.name}\n{final.failure or ''}".rstrip() if rubric.failure is None else ""
     return _mark(exercise, final, message or work.marks[exercise.name].message)
+
+
+def _no_result(requirement: Requirement, case: Case, why: str) -> tuple[Outcome, str]:
+    """What stands for a case's outcome if a process ended or hung in a test of its requirement; it agrees with none."""
+    nothing = Opaque(f"no result: {why}")
+    outcome = dict.fromkeys(requirement.comparison.parts) | {"value": nothing}
+    if "error" in outcome:
+        outcome["error"] = nothing
+    return outcome, call_in_words(requirement.target, dict(enumerate(case.args)) | case.kwargs)
 
 
 def _saved(requirement: Requirement, case: Case, talk: Conversation, work: _Work) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -83,14 +83,13 @@ def _shorter(text: str, value: float) -> str:
     return short if float(short) == value and "e" in short and len(short) < len(text) else text
 
 
-def argument_prefix(label: int | str) -> str:
-    """What precedes an argument in a call: nothing if it's positional, ``name=`` if it has a name."""
-    return "" if isinstance(label, int) else f"{label}="
+def call_in_words(name: str, arguments: Mapping[int | str, Any]) -> str:
+    """A call as text, ``f(first, size=3)``. A positional argument's key is its place, any other's its name.
 
-
-def function_name(target: Callable[..., Any]) -> str:
-    """A function's name, without the underscores that mark it as private."""
-    return str(getattr(target, "__name__", type(target).__name__)).strip("_")
+    Without the underscores that mark a name as private.
+    """
+    parts = [("" if isinstance(key, int) else f"{key}=") + written(value) for key, value in arguments.items()]
+    return f"{name.strip('_')}({', '.join(parts)})"
 
 
 def short_dtype(dtype: torch.dtype) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from course_utils.testing.comparing import compare
-from course_utils.testing.describing import argument_prefix, function_name, written
+from course_utils.testing.describing import call_in_words
 from course_utils.testing.plain import Raised, class_names, copied, first_opaque, freeze, storage_key, tensors
 
 _OUTPUT_LIMIT = 20_000  # characters of printed output kept per observation
@@ -87,7 +87,7 @@ def witness(target: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
     # Taken before the call and kept during it. The call may give an argument another storage (set_, resize_) or drop
     # it from its list, yet a result that is a view of the original storage still shares the argument's memory.
     storages = {label: [storage_key(t) for t in tensors(argument)] for label, argument in passed.items()}
-    call = f"{function_name(target)}({', '.join(argument_prefix(label) + written(before[label]) for label in before)})"
+    call = call_in_words(getattr(target, "__name__", type(target).__name__), before)
 
     printed = Printed()
     raised: BaseException | None = None

@@ -19,6 +19,7 @@ from typing import Any
 
 import nbformat
 import pytest
+import torch
 from hand_made import check_of, write
 
 from autograder import project
@@ -31,6 +32,7 @@ from autograder.inside.limits import Limits
 from autograder.project import notebook_path
 from autograder.records import grade
 from autograder.records.folder import ClassFolder
+from course_utils.testing import comparing
 
 pytestmark = [pytest.mark.sandboxed, pytest.mark.xdist_group("honest")]
 
@@ -1274,6 +1276,13 @@ def test_what_students_read_about_limits_is_so() -> None:
     ]  # fmt: skip
     assert re.findall(r"\d[\d,]*", row) == [each.split()[0] for each in stated]
     assert all(each in row for each in stated) and limits.seconds == 5 and page.count("more than five seconds") == 2
+
+
+def test_what_students_read_about_last_digits_is_so() -> None:
+    page = (project.ROOT / "docs" / "students.md").read_text(encoding="utf-8")
+    stated = re.findall(r"([\d.e-]+)(?: of their size)? in (b?float\d+)", page)
+    assert {getattr(torch, dtype): float(number) for number, dtype in stated} == comparing._TOLERANCES
+    assert comparing._TOLERANCES[torch.float64] == comparing._OF_A_NUMBER
 
 
 def test_what_a_submission_can_import_is_not_what_the_grader_can(

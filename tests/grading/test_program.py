@@ -15,6 +15,8 @@ from autograder.grading.program import NOT_HERE, Kind, Program
 from autograder.grading.sandbox import Sandbox
 from autograder.inside.messages import Names, Ran, Run
 from autograder.inside.names import defined, used
+from course_utils.testing.comparing import Comparison
+from course_utils.testing.requirements import Case, Check, Requirement
 
 ANSWER = "def f(x):\n    return torch.relu(x)"
 
@@ -262,6 +264,51 @@ def test_what_hangs_or_ends_the_process_below_a_test_takes_nothing_away_and_give
     cells += [Cell("def g(x):\n    return x", "g"), Cell('check("g")', "test_g")]
     marks, notes = judge.grade(problems, cells, box)
     assert [mark.points for mark in marks] == [earned, 1.0], notes
+
+
+@pytest.mark.sandboxed
+@pytest.mark.parametrize("ends", ["os._exit(1)", "while True: pass"])
+@pytest.mark.parametrize(
+    ("at", "met"),
+    [
+        ({2}, "met, not met, met, met"),
+        ({2, 3}, "met, not met, not met, met"),
+        ({30}, "met, met, not met on other inputs, met"),
+        ({1, 20, 40}, "not met, not met on other inputs, met, not met on other inputs"),
+        ({1, 2, 4}, ""),
+        ({10, 20, 40}, ""),
+    ],
+)
+def test_a_requirement_that_hangs_or_ends_the_process_costs_its_own_points_and_a_third_one_all(
+    at: set[int], met: str, ends: str, box: Sandbox
+) -> None:
+    if ends == "while True: pass" and len(at) > 1:
+        pytest.skip("each call takes all of its five seconds")
+
+    def check(times: int) -> Check:
+        cases = {n: Case((n * times,), {}, {"value": n * times, "mutated": []}) for n in (1, 2, 3, 4)}
+        requirements = [
+            Requirement(f"rule {n}", 1.0, "f", "", Comparison(), f"hint {n}", (c,)) for n, c in cases.items()
+        ]
+        return Check("f", tuple(requirements), ())
+
+    exercise = Exercise("f", 4.0, "import os", ANSWER, 1, check(1).pack())
+    problems = ProblemSet("20_ours", (exercise,), (Cell("import os"),), hidden={"f": check(10).pack()})
+    answer = f"def f(x):\n    if x in {at}:\n        {ends}\n    return x"
+    cells = [Cell("import os"), Cell(answer, "f"), Cell('check("f")', "test_f")]
+    [mark], notes = judge.grade(problems, cells, box)
+    lines = [words for _, _, words in mark.requirements]
+    assert ", ".join(lines) == met and mark.points == lines.count("met"), (mark, notes)
+    notes = [note for note in notes if re.match("f: (the process ended|it took longer)", note)]
+    assert len(notes) == len(at), notes
+    assert all(any(f"(tested: rule {n if n < 10 else n // 10})" in note for note in notes) for n in sorted(at)[:2])
+    if min(at) >= 10:
+        says = f"hint {min(at) // 10}" if met else "It did not finish, or returned nothing usable"
+        assert says in mark.message and "(" not in mark.message  # nothing about the inputs
+    elif met:
+        assert f"\nf({min(at)})\n    got       no result: " in mark.message
+    else:
+        assert "Your code gave no result: " in mark.message
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,7 @@ edges = {
     "a step of 0": given(x, [gx], 0.0),
     "numbers that round": given(x / 3, [gx / 7], 0.3),
     "minus zero": given(x, [torch.tensor([-0.0, 1.0])], 0.25),
+    "a transposed matrix": given(torch.ones(3, 2).T, [torch.arange(6.0).view(2, 3)], 0.25),
 }
 exercise.requirement(
     "the parameter changes in place, in its own memory",
