@@ -227,10 +227,11 @@ r"""
 
 **Why it matters.** "Why is `.grad` None?" is a question you'll ask yourself late one night. If `backward()` has run and
 nothing has cleared the gradients since, there are four usual answers: the tensor doesn't require a gradient, it isn't a
-leaf, the loss doesn't depend on it, or an operation between it and the loss wasn't recorded. You can now tell which one
-applies. (An operation such as `split` needs care: it returns several tensors that share one node, so the graph reaches
-that node even if the loss depends on only some of those tensors. The others get no gradient.) Here's one tensor for
-each of the four answers, and one that gets its gradient:
+leaf, the loss doesn't depend on it, or an operation between it and the loss wasn't recorded. The first two you can read
+off the tensor. For the other two, the graph doesn't reach it: look in your code for a `detach()` or `no_grad()` on the
+way to the loss. (An operation such as `split` needs care: it returns several tensors that share one node, so the graph
+reaches that node even if the loss depends on only some of those tensors. The others get no gradient.) Here's one tensor
+for each of the four answers, and one that gets its gradient:
 """
 
 # %%
@@ -329,16 +330,17 @@ r"""
 There are two errors, one on each side of the plot. If the step is too large, the function isn't straight over that
 distance. A central difference cancels the leading term of this error, so its error shrinks in proportion to $h^2$,
 while that of the forward difference shrinks in proportion to $h$. If the step is too small, the two values agree in
-nearly all their digits, and what's left after the subtraction is mostly rounding error.
+nearly all their digits, and what's left after the subtraction is mostly rounding error, in the values of $f$ and in
+$x \pm h$ themselves.
 
 *Try it yourself:* in `slope_error` (in the folded cell above), take the slope at 1,000 instead of 1 (in `one` and in
-`math.cos`). Which side of the curves moves, and why?
+`math.cos`). Which side of the curves moves, and why? (The assertions are for the slope at 1 and will fail.)
 
 ### Exercise 6.2 · A gradient without autograd &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `numerical_gradient(f, x, step)`. It returns the gradient of `f` at `x` by central differences, in float64. `f`
-takes a tensor with the same shape as `x` and computes with PyTorch's operations alone, never with numbers read out of a
-tensor; it doesn't change its argument, and returns a tensor with one number, of shape `[]` or `[1]`. `x` may have any
+Write `numerical_gradient(f, x, step)`. It returns the gradient of `f` at `x` by central differences, in float64. You
+can rely on `f`: it takes a tensor with the same shape as `x`, computes with PyTorch's operations alone (no `.item()`),
+doesn't change its argument, and returns a tensor with one number, of shape `[]` or `[1]`. `x` may have any
 floating-point dtype; always call `f` with float64, and return float64 in the shape of `x`. `x` has at least one
 dimension, may have no elements or be non-contiguous, and must contain the same numbers afterward.
 """
@@ -639,9 +641,9 @@ assert backward / forward == 1.5
 
 # %% [markdown]
 r"""
-> **Trap: two products for each layer.** If you assume two products for each layer, you get $4BDD + 4BDK$ for the
-> backward pass of this example. Look at the two layers again: what would each of the four products be used for? Decide
-> before you run the next cell.
+> **Trap: two products for each layer.** If $w_1$ has the shape $[D, D]$ and $w_2$ the shape $[D, K]$, two products for
+> each layer would make $4BDD + 4BDK$ for the backward pass. Look at the two layers again: what would each of the four
+> products be used for? Decide before you run the next cell.
 """
 
 # %% tags=["error-5", "folded"]
@@ -661,12 +663,13 @@ print(f"{backward:,} FLOPs, and {with_x:,} if x needs its gradient too: 2·B·D�
 # %% [markdown]
 r"""
 Autograd skips $\nabla x$. The data isn't a parameter, so nobody needs its gradient, and no gradient further back is
-computed from it. Autograd computes *one product for each gradient that's needed, and nothing else*.
+computed from it. For each product of the forward pass, autograd computes *one product for each of its two factors that
+needs a gradient, and nothing else*.
 
-How much does that matter? For two equal layers it's a sixth of what the rule says, and with more layers it's less. In a
-language model it doesn't matter at all: the input of the first linear layer comes from the *embedding table*, which
-holds one vector for each possible token and is trained. So that gradient is needed, and six is exact for the linear
-layers.
+How much does that matter? For two equal layers, the skipped product is a sixth of what the rule says; with more layers,
+its share is smaller. In a language model it doesn't matter at all: the input of the first linear layer comes from the
+*embedding table*, which holds one vector for each possible token and is trained. So that gradient is needed, and six is
+exact for the linear layers.
 """
 
 # %% tags=["item-67"]
@@ -707,7 +710,8 @@ dtype = torch.bfloat16 if devices.on_gpu(device) else torch.float32
 stack = nn.Sequential(*(nn.Linear(width, width, bias=False) for _ in range(depth)))
 stack = stack.to(device=device, dtype=dtype)
 data = torch.randn(tokens, width, device=device, dtype=dtype).requires_grad_()
-upstream = torch.randn(tokens, width, device=device, dtype=dtype)  # the gradient of the output
+# The gradient of the output: with it, backward() needs no loss.
+upstream = torch.randn(tokens, width, device=device, dtype=dtype)
 
 
 def forward_only() -> None:
@@ -732,16 +736,17 @@ for name, seconds in taken.items():
 times = taken["step"].minimum / taken["forward"].minimum
 reconcile("a whole step, by the clock", guess, times, "times the forward pass")
 print(
-    "On an idle machine it's about 3 or slightly more. If yours is far off, compare the spreads."
+    "On an idle machine it's about 3 or slightly more. If yours is far off, look at the ranges in "
+    "parentheses: a wide one means that something else was running."
 )
 
 assert flops["step"] == 3 * flops["forward"]
 
 # %% [markdown]
 r"""
-The count leaves out that the backward products read their matrices in a different order and that memory has to be
-allocated for the gradients. A real model also spends time on elementwise operations, which aren't in the count either
-(lecture 05), so its ratio may differ more.
+Two things may explain the rest, which the count leaves out: the backward products read their matrices in a different
+order, and memory has to be allocated for the gradients. A real model also spends time on elementwise operations, which
+aren't in the count either (lecture 05), so its ratio may differ more.
 
 *Try it yourself:* put an `nn.Tanh()` after each layer of `stack`. The count stays the same. Does the time?
 
@@ -793,9 +798,9 @@ r"""
 <details><summary>Hint 1</summary>How many products does a layer compute in the backward pass, and of what size? And how often is a parameter updated in a step with a million tokens?</details>
 <details><summary>Hint 2</summary>For the forward and backward passes, only the total number of tokens matters. The update doesn't depend on it.</details>
 
-**Why it matters.** The wrong derivation gets the 6 right and everything else wrong: how long the backward pass takes,
-what you save by training only part of a model (exercise 6.5), what it costs to compute activations twice (section 5),
-and whether the update costs more in a larger batch. PyTorch's counter agrees with you:
+**Why it matters.** The wrong derivation gets the forward pass and the sum right, and the rest wrong: how long the
+backward pass takes, what you save by training only part of a model (exercise 6.5), what it costs to compute activations
+twice (section 5), and whether the update costs more in a larger batch. PyTorch's counter agrees with you:
 """
 
 # %% tags=["error-30"]
@@ -856,8 +861,8 @@ r"""
 <details><summary>Hint 1</summary>For each layer there are two questions. Are its weights trained? Then there's a product for their gradient. Does anything <em>before</em> it need a gradient? Then there's a product to pass it back.</details>
 <details><summary>Hint 2</summary>Go through the layers from the first to the last, and keep track of whether anything so far needs a gradient. The input comes before all of them.</details>
 
-**Why it matters.** To count correctly, don't think "twice the forward pass"; think "one product per gradient that's
-needed". This also tells you what freezing saves. Let's compare with autograd:
+**Why it matters.** To count correctly, don't think "twice the forward pass"; think "one product per factor that needs a
+gradient". This also tells you what freezing saves. Let's compare with autograd:
 """
 
 # %%
@@ -993,7 +998,7 @@ That's why there are two measures of utilization (lecture 05). MFU counts the 6 
 the 8 that the hardware executes. Lecture 11 shows what the extra third buys.
 
 *Try it yourself:* in `Block`, put the ReLU *before* the linear layer, so that the block ends with a product. Is the
-number still 8? Does anything need that product again?
+number still 8, as the assertion says? Does anything need that product again?
 
 **A mixture of experts skips most of its parameters.** Can a model have more parameters without more work per token? A
 Transformer layer contains attention and a feed-forward block (lecture 01). In a **mixture of experts** (MoE), a layer has many feed-forward blocks, called *experts*, and each token uses
@@ -1050,8 +1055,9 @@ assert counted < 0.26 * (6 * tokens * total)  # 6 × total would be four times a
 # %% [markdown]
 r"""
 **Predict.** DeepSeek-V3 is a mixture of experts with 671 billion parameters, 37 billion of them active, trained on 14.8
-trillion tokens (arXiv:2412.19437). Llama 3 405B isn't one: all of its 405 billion parameters are active for each of
-15.6 trillion tokens. Going by the rule, what's the ratio of Llama 3 405B's training FLOPs to DeepSeek-V3's?
+trillion tokens (arXiv:2412.19437). Llama 3 405B isn't one: each of its 15.6 trillion tokens goes through all of its
+layers, so we count all 405 billion parameters. Going by the rule, what's the ratio of Llama 3 405B's training FLOPs to
+DeepSeek-V3's?
 """
 
 # %%
@@ -1089,8 +1095,8 @@ average. So its matrix products have fewer rows, and fewer rows mean a lower ari
 
 What else is there? Biases and normalization layers have parameters, too, but only a few, and these take part in no
 matrix product. An optimizer such as SGD or AdamW does a handful of operations for each parameter, but only once per
-*step*, not once per token, so with thousands of tokens per step, its cost is negligible. None of these is a matrix
-product, so they add nothing to our count, although they take time.
+*step*, not once per token, so with thousands of tokens per step, its cost is negligible. Our count, which has only
+matrix products, leaves all of this out, although it takes time.
 
 *Try it yourself:* how many tokens does each expert of `layer` get? Print
 `layer.router(x).topk(2).indices.flatten().bincount()`. If each expert were on a GPU of its own, which one would
@@ -1201,7 +1207,7 @@ class Llama(nn.Module):
 
 
 def count_step(model: nn.Module, context: int) -> int:
-    """FLOPs of a whole training step on one sequence, as PyTorch's counter sees them."""
+    """FLOPs of a forward and a backward pass on one sequence, as PyTorch's counter sees them."""
     ids = torch.zeros(context, dtype=torch.int64, device="meta")
     return count_flops(lambda: nn.functional.cross_entropy(model(ids), ids).backward())
 
@@ -1304,8 +1310,8 @@ assert round(rule[0]) == 48
 
 # %% [markdown]
 r"""
-Your formula agrees with the count at every context length, to the FLOP. The flat line in the plot is what you'd get
-from parameter counts alone.
+Your formula agrees with the count at every context length. The flat line in the plot is what you'd get from parameter
+counts alone.
 
 Here are the larger models too, at a context length of 8,192 tokens, which was used for most of their training:
 """
@@ -1338,10 +1344,10 @@ assert missed == sorted(missed) and round(missed[-1], 3) == -0.072
 
 # %% [markdown]
 r"""
-At the same context length, the rule gets better as the model gets wider: the number of weights grows as $d^2$, the cost
-of attention only as $d$. For the largest model it's off by 7%, and the number in its paper, $3.8 \cdot 10^{25}$ FLOPs,
-is what $6N$ gives. So use $6N$ for a budget. For an MFU, a long context, or a small model with a large table, count the
-products instead.
+At 8,192 tokens, where most of the error is the attention that it ignores, the rule gets better as the model gets wider:
+in each layer, the number of weights grows as $d^2$, the cost of attention only as $d$. For the largest model it's off
+by 7%, and the number in its paper, $3.8 \cdot 10^{25}$ FLOPs, is what $6N$ gives. So use $6N$ for a budget. For an MFU,
+a long context, or a small model with a large table, count the products instead.
 
 Finally, back to the question: what does a training step cost, in seconds?
 """
@@ -1373,10 +1379,10 @@ $12\,L\,d\,T$ equal to 6 FLOPs for each weight that multiplies, then check with 
 **Mechanics.** `backward()` fills the `.grad` of the leaves that require a gradient and that the graph reaches; use
 `retain_grad()` for intermediate tensors. Each linear layer $y = h\,w$ needs three products of $2BDK$ FLOPs: the forward
 one, $\nabla w = h^\top \nabla y$, and $\nabla h = \nabla y\, w^\top$. A training step takes
-$6 \cdot \text{tokens} \cdot \text{parameters}$ FLOPs, with five corrections. For each token, add $12\,L\,d\,T$ for
-attention in $L$ layers, and subtract 6 for each weight of a table that's only looked up. (In a mixture of experts,
-count only the active parameters.) If the first layer's input is data, subtract the product for its gradient.
-Recomputation can add as many as 2 FLOPs per parameter per token. You can check any gradient with central differences in
+$6 \cdot \text{tokens} \cdot \text{parameters}$ FLOPs, with five corrections: (1) for each token, add $12\,L\,d\,T$ for
+attention in $L$ layers; (2) subtract 6 for each weight of a table that's only looked up; (3) in a mixture of experts,
+count only the active parameters; (4) if the first layer's input is data, subtract the product for its gradient; (5)
+recomputation adds up to 2 FLOPs per parameter per token. You can check any gradient with central differences in
 float64.
 
 **Mindset.** For each product, ask what needs it. That gives the exact count, even for frozen layers, where no rule of

@@ -10,9 +10,9 @@ r"""
 The backward pass gives us a gradient for each parameter. An **optimizer** is the algorithm that turns gradients into
 changes to the parameters. All optimizers but the simplest remember something about earlier gradients. What an optimizer
 remembers is called its optimizer state, and it can be larger than the model itself. In this lecture you'll write
-optimizers, AdamW among them, and account for their bytes and FLOPs. By the end you'll have predicted, to the byte, the
-parameters, gradients, optimizer state and activations of a small Transformer, and measured the same numbers while your
-own AdamW trains it.
+optimizers, AdamW among them, and account for their bytes and FLOPs. By the end you'll have an account, to the byte, of
+the parameters, gradients, optimizer state and activations of a small Transformer, and you'll have measured the same
+numbers while your own AdamW trains it.
 """
 
 # %%
@@ -83,9 +83,10 @@ assert loss_after_one_step(3 / 14) > loss_after_one_step(0) == 0.5  # worse than
 # %% [markdown]
 r"""
 A larger learning rate overshoots, and above some limit each step makes things worse. The **curvature** is the second
-derivative of the loss in the direction of the gradient. Here it's $x \cdot x$, so a step changes $x \cdot w$, and with
-it the error, by $-\text{lr} \cdot \text{error} \cdot (x \cdot x)$. *The learning rate has to stay below 2 divided by
-the curvature.*
+derivative of the loss in the direction of the gradient. Here it's $x \cdot x = 14$: a step changes $w$ by
+$-\text{lr} \cdot \text{error} \cdot x$, and so it multiplies the error by $1 - \text{lr} \cdot (x \cdot x)$. With a
+learning rate of 1/14 nothing is left of the error; above 2/14 that factor is below −1, and the error grows. *The
+learning rate has to stay below 2 divided by the curvature.*
 
 ### PyTorch's optimizers
 
@@ -151,8 +152,8 @@ assert freed == 4 * 512 * 512
 
 # %% [markdown]
 r"""
-Frozen layers have no gradients, and neither do parts of a model that a batch doesn't use. Your own optimizers have to
-skip them.
+A *frozen* parameter (`requires_grad=False`) gets no gradient in the backward pass, and neither does a part of the model
+that the batch doesn't use. Your own optimizers have to skip them.
 
 *Try it yourself:* in a new cell, give a parameter to `torch.optim.SGD` with `momentum=0.9` (it then remembers earlier
 gradients, section 2), and take a step with a gradient of ones. How far does it move in a second step, after each kind
@@ -161,11 +162,11 @@ of `zero_grad`?
 ### Exercise 8.1 · SGD &nbsp; ★☆☆ &nbsp; essential &nbsp; 10 minutes
 
 Write the `step` method of `SGD`: for each group and each of its parameters that has a gradient, subtract the *group's
-current* learning rate times the gradient, even if the parameter was frozen after its gradient was computed. Leave a
-parameter alone if its `.grad` is `None`. Change the parameter itself, in place (the model holds the same tensor); this
-has to work whatever its strides are. Change nothing else: the gradient is still needed. Keep nothing in `self.state`.
-Do all of this inside `torch.no_grad()`; otherwise PyTorch would try to record it for the backward pass. (Parameters are
-`float32` or `float64`, here and in the next two exercises.)
+current* learning rate times the gradient, even if the parameter was frozen after the backward pass: only `.grad`
+counts. Leave a parameter alone if its `.grad` is `None`. Change the parameter itself, in place (the model holds the
+same tensor); this has to work whatever its strides are. Change nothing else: the gradient is still needed. Keep nothing
+in `self.state`. Do all of this inside `torch.no_grad()`; otherwise PyTorch would try to record it for the backward
+pass. (Parameters are `float32` or `float64`, here and in the next two exercises.)
 """
 
 
@@ -207,9 +208,9 @@ $$\text{loss} = \tfrac12 \left( 1 \cdot p_1^2 + 100 \cdot p_2^2 \right)$$
 This is a long, narrow valley: the curvature across it is a hundred times the curvature along it. One learning rate has
 to work for *both* directions. Across the valley, gradient descent *diverges* at any rate above $2/100$: each step takes
 it farther from the minimum (section 1). Along the valley, a step with that rate covers only a fiftieth of the remaining
-distance. The best compromise is $2 / (1 + 100)$. With it, both coordinates shrink by the same factor in each step. We
-start at $(-9, 2)$ and count the steps until each coordinate has shrunk to a hundredth, so that the loss is a
-ten-thousandth of its initial value.
+distance. A step multiplies a coordinate by $1 - \text{lr} \cdot \text{curvature}$. The best compromise is
+$2 / (1 + 100)$, where both coordinates shrink by the same factor. We start at $(-9, 2)$ and count the steps until the
+loss is a ten-thousandth of its initial value, which is when each coordinate has shrunk to a hundredth.
 
 **Predict.** How many steps does gradient descent take with that learning rate?
 """
@@ -268,7 +269,8 @@ assert len(go_down(lambda p: SGD(p, lr=2.1 / STEEP))) == GIVE_UP
 r"""
 In each step the distance shrinks only to $99/101$ of what it was, in both directions: along the valley because the
 steps are short, across it because they overshoot. The ratio of the largest to the smallest curvature is called the
-**condition number**. Gradient descent needs a number of steps proportional to it.
+**condition number**, $\kappa$. With the best learning rate, each step shrinks the distance by
+$(\kappa - 1) / (\kappa + 1)$, about $1 - 2/\kappa$, so if $\kappa$ is large, the number of steps is proportional to it.
 
 **Momentum** is a running sum of the gradients in which older ones fade; the optimizer follows this sum $m$ instead of
 the latest gradient:
@@ -458,7 +460,8 @@ lecture 2 of CS336. You can use yours instead of PyTorch's in the next cell.
 
 ### AdaGrad in the valley, and RMSProp
 
-In the narrow valley AdaGrad adapts its step to each direction separately. Here's PyTorch's version:
+In the narrow valley each direction belongs to one parameter, so AdaGrad adapts its step to each direction. Here's
+PyTorch's version, with a learning rate that works well:
 """
 
 # %% tags=["item-79"]
@@ -507,8 +510,8 @@ corrects this.
 
 **Adam** (Kingma and Ba, 2014) combines momentum with RMSProp. Adam's **first moment** $m$ is a running average of the
 gradients, similar to momentum; its **second moment** $v$ is a running average of their squares, as in RMSProp. Both
-start at zero. After $t$ steps the coefficients in each moment add up to $1 - \beta^t$ instead of 1, so Adam divides by
-that; this is called **bias correction**.
+start at zero. After $t$ steps each moment is a weighted sum of all gradients (or squares) so far, and these weights add
+up to $1 - \beta^t$ instead of 1, so Adam divides by that; this is called **bias correction**.
 
 $$\begin{split}
 m &\leftarrow \beta_1 m + (1 - \beta_1)\, g \\
@@ -537,9 +540,9 @@ for g in (1_000.0, 0.001):
 
 # %% [markdown]
 r"""
-The first step is more than three times as *long* as it should be, because the $m$ it uses is a tenth of $g$, while its
-$\sqrt v$ is only about a thirtieth of $|g|$. And the effect lasts: after a thousand steps the coefficients in $v$ still
-add up to only 0.63.
+The first step is more than three times as *long* as it should be, because (with the usual $\beta_1 = 0.9$ and
+$\beta_2 = 0.999$) the $m$ it uses is a tenth of $g$, while its $\sqrt v$ is only about a thirtieth of $|g|$. And the
+effect lasts: after a thousand steps those weights still add up to only 0.63 in $v$.
 
 ### Weight decay, and the W
 
@@ -741,8 +744,8 @@ valley.explore("AdaGrad", rate=1.0, turn=45).predicted(
 # %% [markdown]
 r"""
 In the turned valley, the steep direction dominates the gradients of *both* parameters, so both get about the same
-learning rate. Turn it back to 0°, and drag the starting point. How much of AdaGrad's advantage is left at only 6°? Work
-out above which learning rate SGD diverges, then choose SGD and check.
+learning rate. Turn it back to 0°, and drag the starting point. How many steps does AdaGrad take at only 6°? The
+curvatures are 1 and 15: work out above which learning rate SGD diverges, then choose SGD and check.
 
 Now let's race SGD, momentum, AdaGrad and AdamW in this lecture's valley, with its condition number of 100. Then we
 rotate *the same* valley by 45° and start from the same place in it. For SGD and momentum that makes no difference,
@@ -878,7 +881,7 @@ Write `state_bytes(optimizer)`. It returns the bytes of all tensors that the opt
 counters. The state contains dicts for parameters of the optimizer's groups, and nothing else; the values of each dict
 are tensors of any dtype, or plain numbers, strings and `None`, which don't count. No two of the tensors share memory,
 and none is part of a larger one. (A few optimizers, such as LBFGS, also keep lists of tensors. Ignore those.)
-Parameters and gradients don't belong to the optimizer, and no parameter is in it twice.
+Parameters and gradients don't count, and no parameter is in two groups.
 """
 
 
@@ -1159,20 +1162,22 @@ optimizer.
 numbers. Much like momentum, it keeps a running average of the gradients: one number per parameter, 4 bytes in float32,
 which is half of AdamW's state. The **singular values** of a matrix are the amounts by which it stretches vectors in
 different directions. If a few singular values of the average are much larger than the others, a step proportional to it
-follows a few directions and neglects the rest. So Muon keeps the directions but makes all singular values about equal.
+follows a few directions and neglects the rest. So Muon keeps the directions but makes all singular values, except for
+the very smallest, about equal.
 
-It doesn't compute the singular values, which would be slow. It divides the average by its *Frobenius norm* (the square
-root of the sum of its squared entries), which gives a matrix $X$, and then repeats five times:
+It doesn't compute the singular values, which would be slow. It divides the average (into which PyTorch's version mixes
+the latest gradient once more) by its *Frobenius norm*, the square root of the sum of its squared entries. No singular
+value is larger than that norm, so those of the result $X$ are at most 1. Then it repeats five times:
 
 $$\begin{split}
 A &= X X^\top \\
 X &\leftarrow a X + (b A + c A A)\, X
 \end{split}$$
 
-with $a = 3.4445$, $b = -4.775$ and $c = 2.0315$. Such **Newton–Schulz iterations** bring the singular values of a
-matrix roughly to 1, by matrix products alone. With these constants, small singular values grow quickly, and all those
-that were above 0.01 end up between 0.6 and 1.2. If $X$ has more rows than columns, Muon transposes it first, so $A$ is
-always as small as possible.
+with $a = 3.4445$, $b = -4.775$ and $c = 2.0315$. This keeps the directions and turns each singular value $s$ into
+$a s + b s^3 + c s^5$. Such **Newton–Schulz iterations** bring the singular values of a matrix roughly to 1, by matrix
+products alone. With these constants, small singular values grow quickly, and all those between 0.01 and 1 end up
+between 0.6 and 1.2. If $X$ has more rows than columns, Muon transposes it first, so $A$ is always as small as possible.
 
 For a matrix of 4,096 × 4,096, each iteration has three products of $2 \cdot 4{,}096^3$ FLOPs. That makes
 $5 \cdot 3 \cdot 2 \cdot 4{,}096 = 122{,}880$ FLOPs *per parameter* in one step, compared with AdamW's 15:
@@ -1679,8 +1684,9 @@ for form in ("fused", "foreach"):
 r"""
 With a small batch, the implementation of AdamW determines where the peak is. With `foreach`, the temporaries put it in
 `step()`, above the sum of the four kinds; with `fused` it's in the backward pass, below the sum. With a large batch the
-peak is in the backward pass in both cases, because the backward pass temporarily holds the gradients *of activations*,
-which belong to none of the four kinds. So budget for the sum, and leave some room.
+peak is in the backward pass in both cases, since most of the memory is activations, and they're gone by `step()`. It's
+above the sum, because the backward pass also holds the gradients *of activations*, which belong to none of the four
+kinds. So budget for the sum, and leave some room.
 
 *Try it yourself:* with `foreach`, at which batch size does the peak move from `step()` to the backward pass?
 """
@@ -1900,10 +1906,11 @@ And if you have eight cards? The explorer below has two more ways to save memory
 *Sharding* splits optimizer state, gradients or parameters among the cards, so that none has to hold all of them
 (lecture 12). *Recomputing* layers is the activation checkpointing mentioned above (lecture 11).
 
-The explorer starts with eight H100s, each with all of Llama 3.1 8B and a sequence of 8,192 tokens. That doesn't fit.
-Pin these settings, so that you can compare others with them. If layers are recomputed, where do most of the remaining
-activations come from (section 8)? Decide, and then turn on *recompute layers*. It still doesn't fit, so turn that off
-again. Which other *single* control makes it fit? (A larger card doesn't count.)
+The explorer starts with eight H100s, each with all of Llama 3.1 8B and a sequence of 8,192 tokens. A number in a layer
+takes two bytes there, one in the loss four, and attention is fused. That doesn't fit. Pin these settings, so that you
+can compare others with them. If only each layer's input is kept and the rest recomputed, what is the largest part of
+the remaining activations (section 8)? Decide, and then turn on *recompute layers*. It still doesn't fit, so turn that
+off again. Which other *single* control makes it fit? (A larger card doesn't count.)
 """
 
 # %%
