@@ -248,8 +248,8 @@ where the file is opened.
 
 ### What else can go wrong with a file (optional)
 
-Your functions check the dtype. The course's own functions in `course_utils.data`, which the capstone uses, catch more
-mistakes, and their messages say what to do:
+Your functions check the dtype, and NumPy notices some damaged files. The course's own functions in `course_utils.data`,
+which the capstone uses, also check the ids, and their messages say what to do:
 """
 
 # %%
@@ -345,12 +345,13 @@ message = str(caught[0].message).split(" (")[0]
 
 # 1. Only inputs: what should the model predict at the last position?
 assert drawn.shape == (500, 4)
-# 2. Without targets, a window may begin at 8, but randint excludes its upper bound.
+# 2. Without targets, a window may also begin at 8, but randint excludes its upper bound. (With
+# targets, this bound is right.)
 assert drawn[:, 0].long().max() == 107 and not (drawn == 111).any()  # never the last token
 # 3. A list of arrays is converted number by number.
 assert "extremely slow" in message
 print(message)
-# 4. The ids stay uint16, but an embedding accepts only int32 and int64.
+# 4. The ids stay uint16, but an embedding accepts only int32 and int64 (and no floats, either).
 assert drawn.dtype == torch.uint16
 for ids_of_another_type in (drawn, drawn.float()):
     try:
@@ -373,15 +374,15 @@ source, so every batch after the first changes. That's why batches should have t
 
 ### Exercise 9.2 · A batch &nbsp; ★★☆ &nbsp; essential &nbsp; 15 minutes
 
-Write `get_batch(tokens, batch, context, generator)`. It returns inputs and targets, two int64 tensors of shape `[batch,
-context]`. `tokens` is a one-dimensional array of fewer than $2^{28}$ tokens, of any integer dtype and either byte
-order, and it's often memory-mapped. Each row of the inputs is a window of `tokens`, and its targets are the same window
-shifted by one token. Every window is equally likely, including the last one, and the rows are drawn independently. (The
-remainder of 31 random bits is near enough. A scaled random float32 isn't: `torch.rand` gives only $2^{24}$ different
-values, and a text may have many more windows.) All randomness comes from `generator`, a `torch.Generator`: the same
-state gives the same batch, and each call advances the state, so the next call draws new windows. `batch` and `context`
-are at least 1. If there isn't a single window, raise a `ValueError`. Read only what you need: a call must not allocate
-memory for the whole text.
+Write `get_batch(tokens, batch, context, generator)`. It returns inputs and targets, two int64 tensors of shape
+`[batch, context]`. `tokens` is a one-dimensional array of fewer than $2^{28}$ tokens, of any integer dtype and either
+byte order, and it's often memory-mapped. Each row of the inputs is a window of `tokens`, and its targets are the same
+window shifted by one token. Every window is equally likely, including the last one, and the rows are drawn
+independently. (For so few tokens, `torch.randint`, or any remainder of 31 random bits, is near enough to that. A scaled
+`torch.rand` isn't: it has only $2^{24}$ different values, and a text may have many more windows.) All randomness comes
+from `generator`, a `torch.Generator`: the same state gives the same batch, and each call advances the state, so the
+next call draws new windows. `batch` and `context` are at least 1. If there isn't a single window, raise a `ValueError`.
+Read only what you need: a call must not allocate memory for the whole text.
 """
 
 
@@ -469,7 +470,7 @@ assert f"{seconds_to_move / seconds_to_compute:.2%}" == "0.03%"
 
 # %% [markdown]
 r"""
-So for *tokens*, pinned memory and asynchronous copies make a step 0.03% faster at best.
+So for *tokens*, a copy takes 0.03% of a step at this rate, and hiding it behind the computation hardly matters.
 
 ### Preparing the next batch in the meantime (optional)
 
@@ -523,7 +524,7 @@ reconcile("ten steps, overlapped", guess, seconds_overlapped, "s")
 print(f"one after the other: {readable(seconds_alone, 's')}")
 
 assert torch.equal(torch.stack(alone), torch.stack(overlapped))  # the same batches
-assert 20 + 10 * max(20, 30) == 320  # ms
+assert 20 + 9 * max(20, 30) + 30 == 320  # ms: first batch, nine overlaps, last step
 
 # %% [markdown]
 r"""
@@ -856,8 +857,9 @@ for num_layers, lr in ((2, 0.01), (4, 0.01), (4, 0.1)):
 r"""
 > **Trap: unused arguments.** Neither argument is ever used. How could you have noticed that without reading the code?
 
-Look at the *digits*. Runs that differ in any setting almost never end with losses that are equal to the last bit. If
-you find that "the learning rate hardly matters", check first that it's really used. An assert costs one line:
+Look at the *digits*. Runs whose computations differ in any setting almost never end with losses that are equal to the
+last bit. If you find that "the learning rate hardly matters", check first that it's really used. An assert costs one
+line:
 """
 
 # %% tags=["error-3"]
@@ -931,8 +933,9 @@ r"""
 <details><summary>Hint 1</summary>Over which dimension do you have to take the mean, so that each example keeps a prediction of its own?</details>
 <details><summary>Hint 2</summary>Which shapes broadcast with <code>[B]</code>? <code>[]</code>, <code>[1]</code> and <code>[B, 1]</code> do, so compare the shapes themselves.</details>
 
-**Why it matters.** If a single prediction has to serve the whole batch, the best that a model can do is to predict the
-*average* target. The loss falls at first and then stays at the variance of the targets, as if the task were too hard:
+**Why it matters.** The mean over everything is the single number 4, which broadcasts against both targets. If a single
+prediction has to serve the whole batch, the best that a model can do is to predict the *average* target. The loss falls
+at first and then stays at the variance of the targets, as if the task were too hard:
 """
 
 # %% tags=["error-36", "folded"]
@@ -1213,8 +1216,8 @@ assert np.allclose([rates[0], rates[9], max(rates), rates[120]], [3e-4, 3e-3, 3e
 
 # %% [markdown]
 r"""
-*Try it yourself:* train the student of section 6 at its best learning rate, 0.25, and then with a warm-up of 10 steps.
-Does warm-up help there? Why, or why not?
+*Try it yourself:* copy `learn` from section 6, and set `optimizer.param_groups[0]["lr"]` in each step. Train the
+student at its best learning rate, 0.25, and then with a warm-up of 10 steps. Does warm-up help there? Why, or why not?
 
 ## 8 · Where does the time go?
 
@@ -1384,10 +1387,12 @@ r"""
 Read a profile like this one from the top down. The first table has the parts of your own loop. If `batch` takes a large
 part of the step, you need section 3; if it doesn't, overlapping can't help. The second table has the operators, with
 the time spent in each operator itself, not counting the operators that it called. `mm` and `addmm` are the products
-(`addmm` also adds the bias). Look for operators that take time without doing any FLOPs. One of them is `bernoulli_`,
-which draws dropout's mask: it needs a random number for each of the 131,072 hidden activations of a batch.
+(`addmm` also adds the bias). Look for operators that take time without doing any FLOPs that we count. One of them is
+`bernoulli_`, which draws dropout's mask: it needs a random number for each of the 131,072 hidden activations of a
+batch.
 
-*Try it yourself:* profile the model without dropout (`nn.Dropout(0.0)`). How much shorter is a step?
+*Try it yourself:* in `NextByte`, set dropout to 0.0 and profile the model again. What fraction of a step do the
+products take now? (Then undo it, since section 9 needs the randomness.)
 """
 
 # %%
@@ -1511,7 +1516,7 @@ assert right["nothing"] == 20 and right["optimizer"] == right["step"] == 1
 for name in ("model", "data position", "global generator", "all but the model", "all"):
     assert right[name] == 0
 for name in ("optimizer", "data position", "global generator", "step"):
-    assert abs(ends[name] - whole[-1]) < 0.4  # too little to notice in a plot
+    assert abs(ends[name] - whole[-1]) < 0.4  # the last loss doesn't show it
 
 # %% [markdown]
 r"""
@@ -1550,9 +1555,11 @@ except RuntimeError as error:
 
 # %% [markdown]
 r"""
-The standard remedy is to write to *another* file in the *same folder* and rename it when it's complete.
-`os.replace(new, old)` is **atomic**: every program sees either the old file or the new one, never half of one. (Use the
-same folder, because another one might be on a different file system, and a rename can't move a file there.)
+The standard remedy, if a program is killed, is to write to *another* file in the *same folder* and rename it when it's
+complete. (If the power fails, the bytes must also have reached the disk before the rename; we leave that to the
+optional part at the end of this section.) `os.replace(new, old)` is **atomic**: every program sees either the old file
+or the new one, never half of one. (Use the same folder, because another one might be on a different file system, and a
+rename can't move a file there.)
 
 > **Trap: `weights_only`.** A checkpoint file contains a *pickle*, which can contain code (section 1). Since PyTorch
 > 2.6, `torch.load` accepts only plain data, unless you pass `weights_only=False`. Don't do that with other people's
@@ -1641,7 +1648,8 @@ reconcile("a checkpoint", guess, on_disk / parameters, "B per parameter")
 print(f"{parameters:,} parameters, {format_bytes(on_disk)}")
 
 assert parameters == 256 * 24 + (8 * 24 * 128 + 128) + (128 * 256 + 256) == 63_872
-assert 12 < on_disk / parameters < 12.6  # 4 + 4 + 4, and some names
+# 4 + 4 + 4, the states of two generators, and some names:
+assert 12 < on_disk / parameters < 12.6
 assert 12 * 70e9 == 840e9  # a model with 70 billion parameters
 
 # %% [markdown]
@@ -1664,7 +1672,7 @@ assert 840e9 / 2e9 == 7 * 60
 
 
 def lost(interval: float, save_seconds: float, between_failures: float) -> float:
-    """The fraction of time lost to saving and to repeating."""
+    """The time lost to saving and to repeating, as a fraction of the useful time."""
     return save_seconds / interval + interval / (2 * between_failures)
 
 
@@ -1672,7 +1680,7 @@ by_formula = math.sqrt(2 * 60 * one_failure)
 by_search = min(range(60, 20_000), key=lambda tau: lost(tau, 60, one_failure))
 print(
     f"save every {by_formula / 60:.0f} minutes: "
-    f"{lost(by_formula, 60, one_failure):.1%} of the time is lost"
+    f"{lost(by_formula, 60, one_failure):.1%} of the useful time is lost"
 )
 print(
     f"every hour: {lost(3_600, 60, one_failure):.1%}; "
@@ -1689,21 +1697,21 @@ assert round(12 * FACTS["Llama 3.1 405B parameters"].value / 2e12, 1) == 2.4  # 
 
 # %% [markdown]
 r"""
-Saving every 19 minutes, you still lose a tenth of the time. That's why people work on *fast* checkpoints: each GPU
-saves only its own part, which is first copied to the CPU's memory and then written to disk while training goes on.
-(Llama 3's authors report losing less than a tenth to all causes together. Their storage sustains 2 TB/s, with peaks of
-7 TB/s, according to section 3.3.1 of their paper. At 2 TB/s, 12 bytes for each of 405 billion parameters take 2.4
-seconds, not a minute.)
+Even if you save every 19 minutes, the run takes a tenth longer than its useful time. That's why people work on *fast*
+checkpoints: each GPU saves only its own part, which is first copied to the CPU's memory and then written to disk while
+training goes on. (Llama 3's authors report losing less than a tenth to all causes together. Their storage sustains 2
+TB/s, with peaks of 7 TB/s, according to section 3.3.1 of their paper. At 2 TB/s, 12 bytes for each of 405 billion
+parameters take 2.4 seconds, not a minute.)
 
 If $\tau$ isn't much shorter than $M$, failures also hit work that is being repeated, and the formula gives too little.
 For failures that are independent of each other, the exact expected time for $\tau$ seconds of useful work and a save is
 $M\left(e^{(\tau+\delta)/M}-1\right)$ seconds, if restarting takes no time (Daly, 2006). The explorer below uses this
 exact time: at 19 minutes it says 11% instead of 10.4%.
 
-Drag the slider *save every*, which sets the interval. Then drag the one for the number of *cards*: if you save once an
-hour, what percentage is lost with 8 cards? With 131,072, it's more than 100%: what does that mean? Finally, shorten the
-save (*a save takes*) and move *save every* to the interval marked as best: how short must a save be if a run on 131,072
-cards is to lose less than a tenth of its time?
+Drag the slider *save every*, which sets the interval. Then drag the one for the number of *cards* (with half as many,
+failures are twice as far apart): if you save once an hour, what percentage is lost with 8 cards? With 131,072, it's
+more than 100%: what does that mean? Finally, shorten the save (*a save takes*) and move *save every* to the interval
+marked as best: how short must a save be if a run on 131,072 cards is to lose less than a tenth of its time?
 """
 
 # %%
@@ -1764,7 +1772,8 @@ assert torch.equal(other.table.weight, untouched)  # nothing was changed
 # %% [markdown]
 r"""
 *Try it yourself:* use `plots.loss_curves` to plot `resume_without({"optimizer"})`, the losses without the optimizer's
-state, next to `whole[20:]`. Would you have noticed that something is missing?
+state, next to `whole[20:]`. (Give it both under one name, each as a dictionary from step to loss:
+`dict(enumerate(losses, 20))`.) Would you have noticed that something is missing?
 
 ## 10 · A power failure
 
@@ -1901,10 +1910,10 @@ a state.
 
 **Intuitions.** For tokens, the copy to the GPU takes a tiny fraction of a step; preparing the batch is what can be
 slow, and overlapping hides it as long as it takes no longer than the step. A profile shows whether most of the time
-goes into batches or into computation, and how much goes into operations that do no FLOPs. For a linear teacher, the
-best learning rate is half of the one at which training diverges. Seeds fix the draws, not the order of additions. With
-sixteen thousand GPUs something fails every few hours, so save every $\sqrt{2\,\delta M}$ seconds, if saving takes
-$\delta$ seconds and failures are $M$ seconds apart on average.
+goes into batches or into computation, and how much goes into operations that no FLOP count contains. For a linear
+teacher, the best learning rate is half of the one at which training diverges. Seeds fix the draws, not the order of
+additions. With sixteen thousand GPUs something fails every few hours, so save every $\sqrt{2\,\delta M}$ seconds, if
+saving takes $\delta$ seconds and failures are $M$ seconds apart on average.
 
 Next: [10 · Mixed precision](../10_mixed_precision/10_mixed_precision.ipynb). All parameters here were in float32. When
 are half as many bytes enough?

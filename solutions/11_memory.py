@@ -8,11 +8,11 @@ r"""
 
 In lecture 08 you accounted for every byte of a training step. Now you'll learn to get by with fewer. None of the
 methods is free: you pay with more passes, more FLOPs, transfer time, a different optimizer, or a model that can learn
-less. For each method, we first write down what it saves and costs. Then we run it and measure the bytes and, where we
-can, the cost.
+less. For each method, we first write down what it saves and costs, and then measure bytes and, where we can, FLOPs or
+time.
 
-By the end you'll have trained a model four times, each time with one more method, and you'll have predicted, to the
-byte, how much memory its parameters, gradients, optimizer state and activations take up in each run.
+By the end you'll have trained a model four times, the last three times with one more method each, and you'll have
+computed, to the byte, what each run keeps: parameters, gradients, optimizer state and activations.
 """
 
 # %%
@@ -161,7 +161,7 @@ enter("plain: activations", 4 * 9 * L * B * d, plain_kept)
 
 # %% [markdown]
 r"""
-*Try it yourself:* use `nn.functional.relu` instead of `gelu`. How many of the $9d$ numbers are left, and why?
+*Try it yourself:* use `nn.functional.relu` instead of `gelu`. How many of the asserted $9d$ numbers are left, and why?
 
 ## 2 · Gradient accumulation
 
@@ -265,12 +265,11 @@ with too few rows a matrix product becomes memory-bound (lecture 05). And if the
 
 ## 3 · Activation checkpointing
 
-Our Llama's batch is a single sequence, which accumulation can't split. But most of its activations are kept for a long
-time: those of the first layer aren't used until the backward pass has gone through all the others. **Activation
-checkpointing** (Chen and others, 2016), also called *recomputation*, keeps a block's *input* but none of its
-intermediate results, and runs the block's forward pass again when the backward pass reaches that block. (These
-checkpoints have nothing to do with lecture 09's, which are files.) Lecture 06 measured the cost: 8 FLOPs per parameter
-and token instead of 6.
+Our Llama's batch is a single sequence, which accumulation can't split. But most activations lie unused for a long time:
+the first layer's aren't needed until the backward pass has gone through all the others. **Activation checkpointing**
+(Chen and others, 2016), also called *recomputation*, keeps a block's *input* but none of its intermediate results, and
+runs the block's forward pass again when the backward pass reaches that block. (Lecture 09's checkpoints are something
+else: files.) Lecture 06 measured the cost: 8 FLOPs per parameter and token instead of 6.
 
 How do you make autograd recompute? You write a subclass of `torch.autograd.Function`, which lets you define the
 backward pass yourself. It has two static methods, and PyTorch passes both the same *context* object, `ctx`.
@@ -352,8 +351,8 @@ r"""
 <details><summary>Hint 2</summary>Inside <code>backward</code> nothing is recorded, except under <code>with torch.enable_grad():</code>. <code>x.detach()</code> shares the memory of <code>x</code> but lies outside the graph; make it a leaf that requires a gradient. Once you've run the backward pass from the output of the block's second run, where do you find the gradient of <code>x</code>? And which gradient does that pass start from?</details>
 
 **Why it matters.** You can now choose what autograd keeps. PyTorch's own `torch.utils.checkpoint.checkpoint`, with
-`use_reentrant=True`, uses a `torch.autograd.Function` like yours. Let's check the gradients and the FLOPs of a step
-that uses yours.
+`use_reentrant=True`, uses a `torch.autograd.Function` like yours; its newer variant, `use_reentrant=False`, uses hooks
+(section 4). Let's check a step's gradients and FLOPs with yours.
 """
 
 
@@ -367,7 +366,7 @@ def checkpointed_loss(x: Tensor, y: Tensor) -> Tensor:
 
 
 forward_flops = 2 * B * numbers  # lecture 05: 2 for each row and each weight
-data.requires_grad_()  # as if the stack were the middle part of a deeper model
+data.requires_grad_()  # or `apply`, which only looks at its tensors, would return one without a graph
 model.zero_grad()
 checkpointed_flops = count_flops(lambda: checkpointed_loss(data, goal).backward())
 for p, gradient in zip(model.parameters(), whole, strict=True):
@@ -446,8 +445,7 @@ once. In units of $B \cdot d$ numbers, the most that you hold at any time is
 
 $$\text{peak}(k) = \frac{L}{k} + 9 k .$$
 
-(The input of the segment that's being recomputed is counted in both terms: one unit too many for every $k$, so the best
-$k$ stays the same.)
+(That counts the current segment's input twice, for every $k$, so the best $k$ stays the same.)
 
 **Predict.** Take a stack of 36 blocks. If every block has its own checkpoint ($k = 1$), how many times as high is the
 peak as at the best $k$?
@@ -479,14 +477,16 @@ assert all(at_best[n] == 6 * math.sqrt(n) for n in sizes)
 
 # %% [markdown]
 r"""
-At the best $k$, the peak is proportional to $\sqrt L$: a model four times as deep holds only twice as much. In a
-Transformer, the natural choice is to make each layer a segment. How much, then, does a single layer keep?
+The peak is lowest where its two terms are equal, at $k = \sqrt{L/9}$, and then it's $6\sqrt L$: a model four times as
+deep holds only twice as much. In a Transformer, the natural choice is to make each layer a segment. How much, then,
+does a single layer keep?
 
 ### What a Transformer layer keeps
 
 Korthikanti and others (2022, arXiv:2205.05198) count the bytes that a layer with dropout keeps in 16-bit training. In
 their notation, the layer has width $h$ and $a$ heads, and the batch has $b$ sequences of $s$ tokens. In units of $sbh$
-bytes, a vector of width $h$ for each token counts as 2, and a dropout mask for it, with one byte per element, as 1.
+bytes, a vector of width $h$ for each token counts as 2, and the vector's dropout mask, one byte per element, as 1.
+Attention's weights are $a s^2 b$ numbers, $as/h$ times $sbh$.
 
 | part of the layer | kept, in units of $sbh$ bytes | sum |
 |---|---|---|
@@ -539,19 +539,18 @@ assert round(hfu / mfu - 1, 3) == round(3 * more_flops, 3) == 0.027
 
 # %% [markdown]
 r"""
-Selective recomputation saves 70% of the bytes for 0.9% more FLOPs. (In the paper's table, the hardware FLOPs
-utilization, HFU, which also counts recomputed FLOPs, is 2.7% above the MFU, not 0.9%, because the paper's formula
-counts all of attention's FLOPs twice, although only the forward pass is run again.) FlashAttention (lecture 04) makes
-the same choice inside its kernel. For other choices, PyTorch has `create_selective_checkpoint_contexts`: you list the
-operators whose results it should keep.
+Selective recomputation saves 70% of the bytes for 0.9% more FLOPs. (In the paper's table the HFU is 2.7% above the MFU,
+because its formula counts attention's backward pass twice, too.) FlashAttention (lecture 04) makes the same choice
+inside its kernel. For other choices, PyTorch has `create_selective_checkpoint_contexts`: you list the operators whose
+results it should keep.
 
 *Try it yourself:* call `layer_kept` with a context of 8,192 tokens. How much does selective recomputation save now?
 
 ## 4 · Offloading
 
 Instead of computing activations again, you can move them to where memory is cheap. **Offloading** moves data to a
-larger and slower memory until it's needed again: from a GPU's memory to the CPU's, or from the CPU's memory to a disk.
-Activations go out during the forward pass and come back during the backward pass, over a link of limited bandwidth.
+larger and slower memory until it's needed again: from a GPU to the CPU, or to a disk. Activations go out during the
+forward pass and come back during the backward pass, over a slow link.
 
 What does that cost? If the computation waits for every copy, the times add up. If the link works *while* the device
 computes, each pass takes as long as the slower of the two, and the faster one is hidden. The backward pass does twice
@@ -588,8 +587,8 @@ r"""
 <details><summary>Hint 1</summary>You need three numbers: the seconds to move <code>size</code> bytes, the seconds of computation in the forward pass, and those in the backward pass (twice as many).</details>
 <details><summary>Hint 2</summary>Consider the two passes separately. When does a pass end if its transfer and its computation run at the same time? When does it end if one waits for the other? Then add the two passes.</details>
 
-**Why it matters.** Before you build anything, this function tells you whether offloading costs nothing or doubles the
-time.
+**Why it matters.** Before you build anything, this function tells you what offloading costs: nothing, or several times
+the computation.
 
 ### Offload the activations
 
@@ -660,7 +659,7 @@ back once.
 
 How long does a step take now? Our hooks finish each copy before the next operation begins, so there's no overlap. Your
 function can predict the time from two measurements: an ordinary step gives the rate of computation, and one tensor's
-round trip gives the bandwidth of the link. (On a busy machine, either may be off by a factor of two.)
+round trip gives the bandwidth of the link.
 """
 
 # %% tags=["timed"]
@@ -722,17 +721,19 @@ assert round((alone["master copy"] + alone["optimizer state"]) / 1e9) == 96
 
 # %% [markdown]
 r"""
-This frees 96 GB of GPU memory: 12 bytes per parameter, for the master weights and both moments.
+This frees 96 GB of GPU memory, 12 bytes per parameter.
 
-For Llama 3.1 8B with 8,192 tokens, each of the two copies takes a quarter of a second. The forward pass takes a third
-of a second and the backward pass two thirds, so both copies are hidden completely. With a quarter as many tokens, the
-computation takes only a quarter of a second, so the step takes twice as long as without offloading, even with overlap.
+Here weights come in during the forward pass and gradients go out during the backward pass. For Llama 3.1 8B with 8,192
+tokens, each of the two copies takes a quarter of a second. The forward pass takes a third of a second and the backward
+pass two thirds, so both copies are hidden completely. With a quarter as many tokens, the computation takes only a
+quarter of a second, so the step takes twice as long as without offloading, even with overlap. (The CPU's optimizer step
+over its 96 GB comes on top.)
 
 For $N$ parameters, the forward pass does $2N$ FLOPs per token, and the copy moves $2N$ bytes. $N$ cancels: for *any*
 model, the number of tokens must be at least the rate in FLOP/s divided by the bandwidth in B/s.
 
 *Try it yourself:* run `checkpointed_loss` under the two hooks, so that the one input that each checkpoint keeps is
-offloaded, too. How many bytes are moved now?
+offloaded, too (first set both numbers in `carried` to 0). How many bytes are moved now?
 
 ## 5 · Optimizers with less state
 
@@ -741,8 +742,9 @@ Two optimizers from an optional part of lecture 08 need less state than AdamW.
 - *Lion* (arXiv:2302.06675) keeps one average of the gradients, mixes it with the current gradient, and steps by the
   sign of the mixture.
 - *Adafactor* (arXiv:1804.04235) keeps, for each matrix, running averages of the row means and the column means of the
-  squared gradients. So for an $m \times n$ matrix it keeps $m + n$ numbers, where AdamW keeps $2mn$. For a vector it
-  keeps a running average of each squared gradient, as AdamW does.
+  squared gradients, whose products stand for the second moments (it has no first ones). So for an $m \times n$ matrix
+  it keeps $m + n$ numbers, where AdamW keeps $2mn$. For a vector it keeps a running average of each squared gradient,
+  as AdamW does.
 
 The next function computes the size of the state from the parameters' shapes, with the 4-byte step counter that
 PyTorch's AdamW and Adafactor keep for each tensor. (Our own `Lion` won't need one.)
@@ -847,7 +849,7 @@ r"""
 Llama's state shrinks from 64 GB to 32 GB with Lion, and to 13 MB with Adafactor. The cost is a different update rule,
 whose learning rate you have to tune again: above, Adafactor's is 30 times AdamW's.
 
-*Try it yourself:* give Adafactor AdamW's learning rate, `1e-3`. How far does the loss fall?
+*Try it yourself:* give Adafactor AdamW's learning rate, `1e-3`. Does the loss still fall by half?
 
 ## 6 · LoRA: train something smaller
 
@@ -914,7 +916,7 @@ r"""
 <details><summary>Hint 1</summary>A linear layer keeps its weight as <code>[out, in]</code> and computes <code>x @ weight.T</code>. Use <code>down</code> and <code>up</code> in the same way, one after the other.</details>
 <details><summary>Hint 2</summary><code>base.weight.new_zeros(…)</code> makes zeros of the same dtype on the same device; <code>torch.randn(…, dtype=…, device=…)</code> makes the random ones.</details>
 
-**Why it matters.** LoRA fine-tunes models on cards that are too small to train all weights.
+**Why it matters.** With LoRA you can fine-tune a model on a card that's too small for training all of its weights.
 
 **Predict.** All matrices of the stack become LoRA layers of rank 4. By what factor do the bytes of the *activations*
 change? (A factor below 1 means fewer.)
@@ -974,8 +976,8 @@ The stack's activations, however, grew a little: $9d + 2r$ numbers for each row 
 matrix no longer needs its input, but its adapter does, for the gradient of $D$. And each adapter also keeps $D$'s
 output, $r$ numbers. LoRA saves memory *per parameter* and checkpointing *per token*, so they complement each other.
 
-*Try it yourself:* store the frozen weights in 4 bits, half a byte each (QLoRA; Dettmers and others, 2023). How many GB
-does the training need then, without the activations?
+*Try it yourself:* suppose the frozen weights take 4 bits, half a byte each (QLoRA; Dettmers and others, 2023). How many
+GB does the training need then, without the activations?
 """
 
 # %% [markdown]
@@ -1041,9 +1043,9 @@ r"""
 <details><summary>Hint 2</summary>Fused: which names does the kernel have to read because no operation makes them? A set contains each of them once. And what is written?</details>
 
 **Why it matters.** Elementwise operations are usually memory-bound, so nearly all their time goes into moving bytes.
-The ratio of the two numbers is therefore the largest speedup that fusion can give.
+The ratio of the two numbers is therefore about the largest speedup to hope for.
 
-To measure the traffic, we use a *dispatch mode*, an object that sits between PyTorch and its kernels. Ours counts the
+To count the traffic, we use a *dispatch mode*, an object that sits between PyTorch and its kernels. Ours counts the
 operations and the bytes that they read and write. GELU takes eight operations, with temporaries that we call `a` to
 `g`.
 """
@@ -1288,7 +1290,9 @@ ledgers = {
     "+ Adafactor": with_adafactor,
     "checkpoints, LoRA": adapted,
 }
-finding = "Llama 3.1 8B fits on one H100 with a smaller optimizer state, or with LoRA"
+finding = (
+    "With checkpoints, Llama 3.1 8B fits on one H100 if Adafactor replaces AdamW, or with LoRA"
+)
 plots.show(
     plots.memory_stacks(ledgers, limits={"H100: 80 GB": card}, title=finding),
     alt=f"{finding}. Bars of five kinds: plain and checkpointed training exceed the card; with Adafactor or LoRA it fits.",
