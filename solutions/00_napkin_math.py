@@ -10,16 +10,16 @@ r"""
 
 Welcome to *Every Byte, Every FLOP*. Engineers answer questions like these on the back of a napkin, a minute before
 somebody spends ten million dollars, and in this lecture you'll answer both. You don't need to know anything about
-language models or PyTorch yet: we explain parameters, tokens and H100s as they come up. Two formulas, three constants
-and careful units are enough. By the end you'll also know how far to trust such answers, because you'll have tested a
-function of your own against published figures for nine training runs.
+language models or PyTorch yet: we explain parameters, tokens and H100s as they come up. A few short formulas, three
+constants and careful units are enough. By the end you'll also know how far to trust such answers, because you'll have
+tested a function of your own against published figures for nine training runs.
 
 **How this course works.** Each lecture is a notebook. Run its cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>).
-Wherever code can check a claim, a cell below it does so with an `assert`, a line that stops with an error if the claim
-is false, so you rarely have to take our word for it. Where the text says *predict*, replace `None` with a number, even
-a rough one, and keep going: the next cell puts it next to the result. A guess that is far off shows you what to look
-at. Your guesses stay on your machine, in a file called `predictions.json`, and at the end of this lecture you'll see
-them all in one picture. Where it says *try it yourself*, change a cell and see what happens; an `assert` that fails
+Where code can check a claim, a cell next to it usually does so with an `assert`, a line that stops with an error if the
+claim is false, so you rarely have to take our word for it. Where the text says *predict*, replace `None` with a number,
+even a rough one, and keep going: the next cell puts it next to the result. A guess that is far off shows you what to
+look at. Your guesses stay on your machine, in a file called `predictions.json`, and at the end of this lecture you'll
+see them all in one picture. Where it says *try it yourself*, change a cell and see what happens; an `assert` that fails
 then was about the values before your change.
 
 Exercises are rated ★ to ★★★, with a rough time in minutes for each. If you're short of time, do those marked
@@ -90,8 +90,8 @@ r"""
 Training GPT-3, OpenAI's 2020 model, took $3.14 \cdot 10^{23}$ FLOPs. OpenAI never published a figure for GPT-4; the
 table's $2 \cdot 10^{25}$ is an outside estimate. A 2023 US executive order required companies to report any training
 run above $10^{26}$ FLOPs, until it was revoked in January 2025. The EU's 2024 AI Act sets its threshold for "systemic
-risk", which has applied since 2025, at $10^{25}$. A law can use such a count because, as you'll see, anybody can
-compute it.
+risk", which has applied since 2025, at $10^{25}$. A law can use such a count because, as you'll see, anybody who knows
+the size of a model and of its training data can compute it.
 
 Now we need a rate. An *H100* is a *GPU* (graphics processing unit), a card that NVIDIA makes for training and running
 models. (Its fastest version is called *SXM*; that's the one we mean whenever we say H100.) A card's **peak** is the
@@ -171,13 +171,14 @@ year = 365.25 * 24 * 3600  # s
 print(f"this machine's best: {readable(ceiling.flops_per_second, 'FLOP/s')}, in {dtype}")
 reconcile("GPT-3 on this machine", guess, gpt3 / ceiling.flops_per_second / year, "years")
 
-assert 3.1e7 < year < 3.2e7  # "π times ten million" is within half a percent
+assert 3.1e7 < year < 3.2e7  # handy: π times ten million, to within half a percent
 assert math.isclose(year, math.pi * 1e7, rel_tol=0.005)
 
 # %% [markdown]
 r"""
-*Try it yourself:* `facts.table()` shows all of `FACTS`, and `facts.table("A100 SXM 80GB bfloat16 peak", "B200 bfloat16
-peak")` compares two cards. How many of the older cards would you need to replace one of the newer ones?
+*Try it yourself:* `facts.table()` shows all of `FACTS`, and
+`facts.table("A100 SXM 80GB bfloat16 peak", "B200 bfloat16 peak")` compares an older card with a newer one, at a 16-bit
+number format (section 4). How many of the older cards would you need to replace one of the newer ones?
 
 ## 2 · How long does it take?
 
@@ -209,7 +210,8 @@ for name in ("GPT-3", "Chinchilla", "Llama 3.1 405B"):
 # %% [markdown]
 r"""
 All three are within 3% of the published number. (That's less of a test than it looks: the GPT-3 paper computed its
-figure by the same rule. Section 7 tests the rule on nine runs, against the GPU time that was published for each.)
+figure by the same rule. Section 7 tests the rule against the GPU time of seven real runs, and of two whose authors
+calculated it from a measured speed.)
 
 *The rate.* If every GPU did useful arithmetic all the time, the rate would be the number of GPUs times their peak. In
 practice they also wait: for data, for each other, for the next piece of work. The **model FLOPs utilization**, or
@@ -265,7 +267,7 @@ r"""
 <details><summary>Hint 1</summary>Three lines: the work in FLOPs, the rate in FLOP/s, and their quotient in days.</details>
 <details><summary>Hint 2</summary>The formula gives seconds. How many of them are there in a day?</details>
 
-**Why it matters.** These three lines tell you whether a training plan can finish in time.
+**Why it matters.** This function tells you whether a training plan can finish in time.
 
 Now you can answer the first question, if you assume an MFU. Llama 3.1 405B reached 0.38 to 0.43. So we assume 0.4, here
 and in the rest of this lecture, and section 7 tests how good a choice that is.
@@ -453,8 +455,8 @@ budgeted.predicted(
 
 # %% [markdown]
 r"""
-*Try it yourself:* how large is the compute-optimal model at the US threshold of $10^{26}$ FLOPs? Does enough text exist
-to train it?
+*Try it yourself:* how large is the compute-optimal model at the US threshold of $10^{26}$ FLOPs? And how do its tokens
+compare with the 15 trillion of Llama 3.1?
 
 ## 4 · What fits?
 
@@ -553,8 +555,8 @@ r"""
 **Why it matters.** "How large a model fits?" has no answer until somebody specifies the recipe. With a `float32` master
 copy, 16-bit parameters and gradients save nothing: as far as these numbers go, *mixed precision saves time, not
 memory*. You'll find 16 bytes per parameter in the ZeRO paper (Rajbhandari and others, 2019, arXiv:1910.02054) and 18 in
-Hugging Face's documentation ("Anatomy of Model's Memory"); a recipe without a master copy takes 12. All of them are
-correct:
+Hugging Face's documentation ("Anatomy of Model's Memory"); a recipe without a master copy, but with AdamW's state in
+`float32`, takes 12. All of them are correct:
 """
 
 # %%
@@ -753,9 +755,9 @@ assert activations > 3 * label  # more than three cards hold
 
 # %% [markdown]
 r"""
-That's 2.4 MB for each token and 4.8 GB for each text, and a real layer remembers much more than its input. So 40
-billion is an upper bound, and a real run has to leave room. Lecture 08 counts activations to the byte, and lecture 11
-trades them for compute.
+That's 2.4 MB for each token and 4.8 GB for each text, and a real layer remembers much more than its input. So a size
+such as those 40 billion is an upper bound, and a real run has to leave room. Lecture 08 counts activations to the byte,
+and lecture 11 trades them for compute.
 
 *Try it yourself:* what's the largest model for your own machine, or for one RTX 4090 (`FACTS["RTX 4090 memory"]`)?
 
@@ -784,7 +786,7 @@ Write `cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_
 number of cards, as an `int`, that can finish the training within `days` *and* hold the model, sharded. `peak_flops` (in
 FLOP/s, dense) and `memory_gb` describe one card; the MFU stays the same no matter how many cards there are. All
 arguments are positive, and you can rent any number of cards, not only whole servers of eight. A job that just fits
-needs no extra card. No test is such that a floating-point rounding error could change the answer.
+needs no extra card. The tests avoid cases in which a rounding error could change the answer.
 """
 
 
@@ -1082,11 +1084,11 @@ The largest run took about 170 times as many GPU-hours as the smallest. Three of
 - *The first two rows* come from a 2021 paper (Narayanan and others, arXiv:2104.04473): 34 days for GPT-3 and 84 days
   for a model of a trillion parameters. Its authors saved memory by computing activations a second time instead of
   keeping them. This adds a forward pass, so training takes 8 FLOPs per parameter per token instead of 6, and their
-  speed (140 TFLOP/s per GPU for GPT-3) counts all 8. MFU counts only 6, and rightly so: the extra work didn't make the
-  model any better.
+  speed (140 TFLOP/s per GPU for GPT-3) counts all 8. That's 45% of the A100's peak, but MFU counts only 6 of the 8,
+  34%, and rightly so: the extra work didn't make the model any better.
 - *DeepSeek-V3* has 671 billion parameters but uses only 37 billion of them for each token, so only these count as work.
   (It was trained on the H800, an H100 with slower connections between cards, and largely in 8 bits, where the peak is
-  twice as high.)
+  twice as high. We use the 16-bit peak for all runs.)
 """
 
 # %%
@@ -1094,6 +1096,8 @@ tokens, devices_used = FACTS["GPT-3 tokens"].value, FACTS["GPT-3 on A100s device
 with_recomputing = 8 * FACTS["GPT-3 parameters"].value * tokens
 seconds = with_recomputing / (devices_used * FACTS["GPT-3 on A100s rate"].value)
 assert round(seconds / 86_400) == FACTS["GPT-3 on A100s duration"].value == 34
+of_peak = FACTS["GPT-3 on A100s rate"].value / FACTS["A100 SXM 80GB bfloat16 peak"].value
+assert f"{of_peak:.0%} {6 / 8 * of_peak:.0%}" == "45% 34%"
 assert FACTS["1T model on A100s duration"].value == 84
 
 # The MFU with which each prediction would have been right:
@@ -1112,10 +1116,11 @@ assert max(implied.values()) < 0.5 < round(FACTS["MaxText 32B MFU on TPU v5e"].v
 # %% [markdown]
 r"""
 The number at the start of each line, the run's **implied MFU**, is the most useful one here: it's the MFU at which the
-prediction would have been right. Put any paper's parameters, tokens and GPU-hours into your formula and see what MFU
-comes out. A value between 0.3 and 0.5 is plausible on GPUs. Below 0.2, ask why. Above 0.6, ask what was counted. Such a
-high number may still be right: Google's training library MaxText reports 67% for a model of 32 billion parameters on
-256 TPU v5e chips, Google's counterpart to GPUs. But none of these nine runs comes close.
+prediction would have been right. (It can be lower than the MFU that the authors report: GPU-hours may include time in
+which nothing was trained.) Put any paper's parameters, tokens and GPU-hours into your formula and see what MFU comes
+out. A value between 0.3 and 0.6 is plausible on GPUs. Below that, ask why; above it, ask what was counted. Such a high
+number may still be right: Google's training library MaxText reports 67% for a model of 32 billion parameters on 256 TPU
+v5e chips, Google's counterpart to GPUs. But none of these nine runs comes close.
 
 At the other end, Llama 3.1 8B took 2.9 times as many GPU-hours as predicted and Llama 3.1 70B took 1.6 times as many,
 as if their MFUs had been 0.14 and 0.25. The model card (the page published with the models) doesn't say why; perhaps
@@ -1139,13 +1144,14 @@ assert round(in_order[2], 2) == 0.34 and round(in_order[-1], 2) == 0.43  # seven
 r"""
 At 0.35 the count is seven as well, at 0.3 or 0.45 it's four, and at 0.5 it's only one. So what do these seven runs
 prove? Not that 0.4 is the right MFU: it's the only number in the formula that you have to assume, and we took it from
-runs like these. They prove that this one assumption is enough. The GPU-hours differ by a factor of 170, but the MFUs of
-seven runs lie between 0.34 and 0.43, and parameters, tokens and the card's peak account for all the rest. So for
-well-run training on GPUs, expect an MFU of about 0.4. These nine say little about badly run training, since a team
-with a low MFU has little reason to publish it.
+one of these, Llama 3.1 405B. They show that this one assumption often is enough. The GPU-hours differ by a factor of
+170, but the MFUs of seven runs (all at the 16-bit peak) lie between 0.34 and 0.43, and parameters, tokens and the
+card's peak account for all the rest. So for well-run training on GPUs, expect an MFU of about 0.4, and rather a little
+less than more. These nine say little about badly run training, since a team with a low MFU has little reason to publish
+it.
 
 Here's the whole formula with sliders. They start at the first question's run. The picture also shows the GPU-hours of
-seven of the nine runs. Choose one of these and its card (an A100 for Llama 2), and move the MFU until your dot stands
+the seven real runs. Choose one of these and its card (an A100 for Llama 2), and move the MFU until your dot stands
 above the run's square. Do you get the implied MFUs printed above? And which controls change the number of days but not
 the bill?
 """
@@ -1165,7 +1171,7 @@ r"""
 So here are the answers to our two questions:
 
 > *70 billion parameters, 15 trillion tokens, 1,024 H100s*: 180 days at 40% of the dense 16-bit peak (an MFU of 0.4),
-> for 18 million dollars, give or take a factor of two.
+> for 18 million dollars at 3.99 dollars per GPU-hour. (Another MFU changes both, another price the dollars.)
 >
 > *The largest model on eight H100s*: 40 billion parameters, with AdamW at 16 bytes each, sharded, and without counting
 > activations. But for two weeks at an MFU of 0.4, the compute-optimal model has only 5.65 billion parameters.
@@ -1188,8 +1194,8 @@ Every lecture ends with takeaways at three levels: *mechanics* (how it works), *
 
 **Mechanics.** Training takes $6 \cdot N \cdot D$ FLOPs. Days = FLOPs / (GPUs · dense peak · MFU · 86,400). For a budget
 of $C$ FLOPs, the compute-optimal size is $N = \sqrt{C / 120}$ with $D = 20 N$. AdamW takes 16 bytes per parameter,
-either all in `float32` or in `bfloat16` with a master copy, and 12 in `bfloat16` without one. Activations add to this
-and grow with the batch. A GB is $10^9$ bytes.
+either all in `float32` or in `bfloat16` with a master copy, and 12 in `bfloat16` without one (AdamW's state is in
+`float32`). Activations add to this and grow with the batch. A GB is $10^9$ bytes.
 
 **Mindset.** Write the unit next to the number. State your assumptions with the answer: dense or sparse, which MFU,
 which recipe, sharded or not. Ask which resource is the limit. Compute the number a second time in another way, and if

@@ -7,9 +7,9 @@ r"""
 > **How many bytes is a model, where are they, and what does it cost to move them?**
 
 Deep learning stores everything in tensors: parameters, gradients, optimizer state, activations, data. So the first
-thing you need to know about a training run is how large its tensors are. In this lecture you'll write the code that
-shows how many 80 GB GPU cards it takes to hold the *weights* of GPT-3 (the parameters in its matrices), which of its
-matrices take up most of that space, and how long it takes to move them.
+thing you need to know about a training run is how large its tensors are. In this lecture you'll write a function that
+counts bytes, and use it to find how many 80 GB GPU cards the *weights* of GPT-3 need (the parameters in its matrices)
+and which of its matrices take most of the space. You'll also see how long it takes to move all the weights.
 """
 
 # %%
@@ -138,9 +138,9 @@ r"""
 ### Exercise 1.1 · How many bytes? &nbsp; ★☆☆ &nbsp; essential &nbsp; 5 minutes
 
 Write `tensor_bytes(x, dtype)`. It returns how many bytes the elements of `x` take. If a `dtype` is given, return how
-many they would take in that dtype, without making such a tensor, not even on another device; by default `dtype` is
-`None`, which means the dtype of `x`. The function must work for every dtype and shape, for an empty tensor, and for a
-tensor on the "meta" device (such a tensor has a shape and a dtype but no data). For a *view* (a part of a larger
+many they would take in that dtype, without making a tensor of that dtype, not even one on the "meta" device; by default
+`dtype` is `None`, which means the dtype of `x`. The function must work for every dtype and shape, for an empty tensor,
+and for a tensor on the "meta" device (which has a shape and a dtype but no data). For a *view* (a part of a larger
 tensor, or one row repeated many times; lecture 03 has more on views), count the elements of the view itself, not all
 the elements in the memory behind it.
 """
@@ -216,7 +216,7 @@ flowchart TD
   accTitle: The path from disk to a GPU's cores
   accDescr: Data passes from disk through the memory of the CPU and a narrow link to the memory of the GPU, which feeds its cores at terabytes a second.
   D[(disk)] --> R["CPU memory<br/>tens to hundreds of GB/s"]
-  R -- "PCIe 5 ×16<br/>≤ 64 GB/s each way" --> H["GPU memory<br/>H100 SXM: 80 GB"]
+  R -- "PCIe (generation 5, 16 lanes)<br/>≤ 64 GB/s each way" --> H["GPU memory<br/>H100 SXM: 80 GB"]
   H -- "3.35 TB/s" --> S["GPU cores"]
 ```
 """
@@ -238,12 +238,12 @@ else:
 # %% [markdown]
 r"""
 There are two ways to get a tensor onto a device. `x.to(device)` copies an existing tensor if it's somewhere else.
-`torch.zeros(…, device=device)` makes the tensor on the device in the first place, so nothing has to be copied. Let's
-watch the memory as we do both. The matrices `y` and `z` below are 32 × 32, in `float32`, so together they take 2 · 32 ·
-32 · 4 = 8,192 bytes.
+`torch.zeros(…, device=device)` makes the tensor on the device in the first place, so nothing has to be copied. The next
+cell moves `x`, and then measures the memory that two tensors take which are made on the device. The matrices `y` and
+`z` below are 32 × 32, in `float32`, so together they take 2 · 32 · 32 · 4 = 8,192 bytes.
 
-**Predict.** The next cell makes `y` directly on the device. Then PyTorch evaluates `z = (y + moved) * 2` one operation
-at a time (`moved` is `x.to(device)`). Count the bytes of `y` and of the tensors that this line makes, but not those of
+**Predict.** The cell makes `y` directly on the device. Then PyTorch evaluates `z = (y + moved) * 2` one operation at a
+time (`moved` is `x.to(device)`). Count the bytes of `y` and of the tensors that this line makes, but not those of
 `moved`: what's the most in use at any moment?
 """
 
@@ -290,10 +290,10 @@ thought you had a copy.
 
 # %%
 same = x.to("cpu")
-half = x.to(torch.bfloat16)
+short = x.to(torch.bfloat16)  # two bytes per element
 
 assert same is x
-assert half is not x and not memory.same_storage(half, x)
+assert short is not x and not memory.same_storage(short, x)
 
 # %% [markdown]
 r"""
@@ -441,7 +441,7 @@ a program.
 
 # %% tags=["timed"]
 # Your function, applied to the measurements above
-# On a CPU without the largest copy, which may not fit in a fast cache.
+# On a CPU we leave the largest copy out: it may not fit in a fast cache.
 fitted = slice(None) if devices.on_gpu(device) else slice(7)
 latency, bandwidth = copy_cost(copy_sizes[fitted], copy_seconds[fitted])
 print(f"latency {readable(latency, 's')}, bandwidth {readable(bandwidth, 'B/s')}")
@@ -477,20 +477,21 @@ plots.show(
 
 # %% [markdown]
 r"""
-The hollow markers are on your line; the filled ones are measurements. On a GPU one line should fit all sizes. On a CPU
-the largest copy may take longer than the line predicts: it may fit only in a slower cache, and that cache has a
-bandwidth of its own. A fit gives you the best line, but only the picture tells you whether a line is the right model.
+The filled markers are measurements, the hollow ones are on your line (and left out if it falls below 0). On a GPU one
+line should fit all sizes. On a CPU the largest copy may take longer than the line predicts: it may fit only in a slower
+cache, and that cache has a bandwidth of its own. A fit gives you the best line, but only the picture tells you whether
+a line is the right model.
 
-*Try it yourself:* on a CPU, set `smallest` to 12 in the cell that times the copies, so that the largest copies go to
-main memory. Does one line still fit?
+*Try it yourself:* on a CPU, set `smallest` to 12 in the cell that times the copies, so that the largest copies don't
+fit in most CPUs' caches. Does one line still fit?
 
 ### Cheaper copies to a GPU
 
 Besides copying in large pieces, two techniques make copies to a GPU cheaper:
 
 - **Pinned memory** is host memory that the operating system promises not to move. The system may move any other host
-  memory, so a copy from ordinary memory takes a detour through a buffer. From pinned memory, the GPU fetches the data
-  directly.
+  memory, so the CPU first copies from there into a pinned buffer, which costs time. From pinned memory, the GPU fetches
+  the data directly.
 - An **asynchronous** operation returns immediately and finishes in the background. From pinned memory,
   `x.to(device, non_blocking=True)` is asynchronous: Python doesn't wait, and the copy can run while the GPU computes
   something else (if the two are in different streams, which we'll get to right after the next cell).
@@ -571,9 +572,9 @@ assert torch.equal(x / 0.5, torch.tensor([2.0, 8, 18]))
 # %% [markdown]
 r"""
 If the shapes differ, PyTorch uses **broadcasting**: it aligns the two shapes from the right, treats a missing dimension
-as one of size 1, and repeats every dimension of size 1 as often as needed, without copying it. It's convenient, but it
-makes one kind of mistake silent: if you sum over a dimension and it disappears, the result may be aligned with the
-wrong dimension.
+as one of size 1, and repeats every dimension of size 1 as often as needed, without copying it. If two sizes still
+differ, it's an error. It's convenient, but it makes one kind of mistake silent: if you sum over a dimension of a square
+matrix and it disappears, the result is aligned with the wrong dimension.
 """
 
 # %%
@@ -640,13 +641,14 @@ assert torch.allclose(quiet.square().mean(dim=-1), torch.tensor(0.5), rtol=0.1)
 
 # %% [markdown]
 r"""
-*Try it yourself:* how large must the numbers in a float32 vector be before adding $\varepsilon$ no longer changes their
-mean square at all?
+*Try it yourself:* find by trial how large the numbers in a float32 vector must be before adding $\varepsilon$ no longer
+changes their mean square at all. (Lecture 02 explains the limit.)
 
 ## 5 · Triangles and the causal mask
 
 `triu` returns a copy of a matrix that keeps only the upper triangle, and `tril` returns one that keeps only the lower;
-all other entries are zero.
+all other entries are zero. `diagonal=k` moves the boundary $k$ places to the right, or to the left if $k$ is negative.
+Both also take Boolean matrices.
 """
 
 # %% tags=["item-32"]
@@ -670,7 +672,8 @@ $\text{key} \le \text{query}$. (Lecture 04 explains these two names and uses the
 > because it copies the answer from the future. (`triu` is right for a matrix laid out as `[key, query]`, and
 > `triu(diagonal=1)` is right for marking what is *forbidden*.)
 
-To see the leak, let each position take the average of the positions that it sees through the *wrong* triangle:
+To see the leak, let each position take the average of the positions that it sees through the *wrong* triangle. These
+are the weights of the average, a row for each position:
 """
 
 # %% tags=["error-12"]
@@ -730,7 +733,7 @@ query 3  ■  ■  ■  ■       query 3  ·  ·  ■  ■
 long text nearly half of the mask's entries, those above the diagonal, are False, and a good program computes nothing
 for them.
 
-The next cell checks the averages again with your mask and then prints the fraction of True entries for longer texts:
+The next cell computes the weights with your mask and then prints the fraction of True entries for longer texts:
 """
 
 # %%
@@ -749,8 +752,8 @@ for t in (256, 1_024, 4_096):
 
 # %% [markdown]
 r"""
-Without a window the number of entries that are needed grows with the square of the length; with a window it grows in
-proportion to the length.
+Without a window the fraction stays near a half, so the number of entries grows with the square of the length; with a
+window, each further token adds only 256.
 
 ## 6 · Matrix multiplication
 
@@ -785,10 +788,9 @@ r"""
 
 Write `batched_linear(x, w, b)`: multiply each vector along the last dimension of `x` by `w` and add `b`, the *bias*.
 There may be any number of leading dimensions, including none, and each may have any size, including 0. Don't use a
-loop, and don't sum up elementwise products by hand: make it *one* matrix product for the whole batch, which is what a
-GPU is fast at.
-Don't change the arguments. They all have the same dtype, and so does the result. Training will send gradients back to
-all three.
+loop, and don't sum up elementwise products by hand: use a single `@` for the whole batch. Since every product uses the
+same `w`, PyTorch computes them as one, which is what a GPU is fast at. Don't change the arguments. They all have the
+same dtype, and so does the result. Training will send gradients back to all three.
 """
 
 
@@ -871,7 +873,7 @@ cards = math.ceil(total / 80e9)
 reconcile("80 GB cards to hold GPT-3's weights in bfloat16", guess, cards, "cards")
 
 assert round(total / 2 / 1e9, 1) == 174.6  # billion parameters
-# Biases and normalizations are 13 vectors a layer, and 2 at the end:
+# A layer's biases have 9 d numbers (3 d + d, 4 d + d) and its two norms 4 d; the last norm has 2 d:
 assert 2 * (13 * d * layers + 2 * d) < 0.0001 * total
 assert cards == 5 and total > 4 * 80e9
 assert 0.66 < ledger["feed-forward"] / total < 0.67  # two thirds of the model
@@ -888,7 +890,7 @@ plots.show(
     "reaches into the fifth of five 80 GB cards.",
 )
 
-large = torch.ones(2**26, dtype=torch.uint8)  # more than a CPU's caches hold
+large = torch.ones(2**26, dtype=torch.uint8)  # more than most caches hold
 target = torch.empty_like(large, device=device)
 copy = timing.benchmark(lambda: target.copy_(large), device=device, min_seconds=0.1)
 rates = {  # B/s
@@ -905,9 +907,10 @@ for way, rate in rates.items():
 
 # %% [markdown]
 r"""
-So here's the answer to the opening question, for GPT-3. At two bytes each, its weights take 349 GB, so you need five
-80 GB cards, and two thirds of the weights are in the feed-forward blocks. Moving all the weights takes 5.5 seconds over
-PCIe, at 64 GB/s, but only a tenth of a second at the bandwidth of an H100's own memory.
+So here's the answer to the opening question, for GPT-3. At two bytes each, its weights take 349 GB, so you need five 80
+GB cards, and two thirds of the weights are in the feed-forward blocks. Sending all of them over one PCIe link takes at
+least 5.5 seconds (64 GB/s is its limit). Reading as many bytes from an H100's own memory into its cores takes a tenth
+of a second.
 
 ## Takeaways
 

@@ -307,7 +307,7 @@ E4M3, 1 1111 100     normal:    -1.5  · 2^(15 - 7)  = -384
 </details>
 
 **Why it matters.** New formats keep appearing in published models, data sheets and papers. If one follows this layout,
-or changes just one rule as E4M3 does, you can now read it.
+or departs from it as E4M3 does, you can now read it.
 
 ### Exercise 2.2 · The limits of a format &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -392,8 +392,8 @@ r"""
 ## 3 · Range: too small and too large
 
 What happens to a number outside the limits? **Underflow** turns a number that's too small for a format into 0.
-**Overflow** turns a number that's too large for a format into infinity. There's no error and no warning. In `float16`
-both happen to quite ordinary numbers:
+**Overflow** turns a number that's too large for a format into infinity, if the format has one. There's no error and no
+warning. In `float16` both happen to quite ordinary numbers:
 """
 
 # %% tags=["item-9"]
@@ -416,10 +416,10 @@ In `bfloat16` both numbers survive, which is the point of the format (Kalamkar a
 
 Where exactly is the edge? A conversion rounds to the nearest number that the format can represent, and for rounding,
 infinity counts as the number that would come right after the largest one. So a number is lost only if it rounds to 0 or
-to infinity. In `float16`, $2^{-25}$ lies halfway between 0 and the smallest subnormal number, and it becomes 0;
-anything larger survives. At the other end, 65,520 lies halfway between the largest number, 65,504, and the one that
-would come next, 65,536. So 65,520 becomes infinite, while 65,519 still rounds down. (Section 4 explains why one halfway
-case rounds down and the other up.)
+to infinity. In `float16`, $2^{-25}$ lies halfway between 0 and the smallest subnormal number, and it becomes 0; any
+larger `float32` number survives. At the other end, 65,520 lies halfway between the largest number, 65,504, and the one
+that would come next, 65,536. So 65,520 becomes infinite, while 65,519 still rounds down. (Section 4 explains why one
+halfway case rounds down and the other up.)
 """
 
 # %%
@@ -578,9 +578,9 @@ r"""
 <details><summary>Hint 2</summary><code>.view(torch.int16)</code> reads two bytes as an integer, and
 <code>.view(torch.uint8)</code> reads one. In which dtype can you subtract without losing anything?</details>
 
-**Why it matters.** Half of this gap is the largest error that rounding can introduce. Any amount below that half gap is
-lost altogether when you add it to the number. (Numerical analysts call the gap a *unit in the last place*, or **ulp**:
-the distance between a number and its next larger neighbor.)
+**Why it matters.** Half of this gap is the largest error that rounding can introduce. Any positive amount below that
+half gap is lost altogether when you add it to a positive number. (Numerical analysts call the gap a *unit in the last
+place*, or **ulp**: the distance between a number and its next larger neighbor.)
 """
 
 # %%
@@ -612,8 +612,9 @@ r"""
 Both axes are logarithmic, and where the curves don't level off, they all have slope 1: the gap grows in proportion to
 the number. So a format doesn't have a fixed gap but, to within a factor of two, a fixed *relative* gap: `float32` has
 about seven decimal digits, `float16` three and `bfloat16` two, regardless of the size of the number. And if you add
-less than half a gap to a number, it doesn't change. That's true for `float32` as well: beyond $2^{24}$ it can't
-represent every integer, so don't count tokens with it.
+less than half a gap to a positive number, it doesn't change. (If you subtract, the gap *below* the number counts, which
+is half as large at a power of two.) That's true for `float32` as well: beyond $2^{24}$ it can't represent every
+integer, so don't count tokens with it.
 """
 
 # %%
@@ -727,8 +728,8 @@ ones are above 0x8000, and only then? And what changes on a tie, if the upper pa
 <code>torch.where</code>.</details>
 
 **Why it matters.** On processors without an instruction for this conversion, software can do it this way, with two
-additions, two shifts and a mask. Once you know the trick, you can build other kinds of rounding, too, as section 7
-does.
+additions, two shifts and a mask, and a test for NaN. Once you know the trick, you can build other kinds of rounding,
+too, as section 7 does.
 """
 
 # %%
@@ -741,11 +742,11 @@ r"""
 ## 6 · What it means for training
 
 Here's a small network in `float32`. (You needn't be able to read its code yet: gradients come in lecture 06 and models
-in 07.) On its way to the first layer's weights, the backward pass computes the gradient of the loss with respect to the
-output of the first tanh, the nonlinear function after that layer: one number for each element of that output. These
-gradients are small. The loss is a mean over the batch, so each example's contribution is divided by the batch size:
-16,384 here. (In a language model each *token* is an example, and DeepSeek-V3's batches have up to 63 million of them;
-arXiv:2412.19437.)
+in 07.) The *loss* measures its error on a *batch* of examples, and the *backward pass* computes how the loss changes
+with each intermediate number: that number's gradient. We look at the gradients of the output of the first tanh, the
+nonlinear function after the first layer. These gradients are small. The loss is a mean over the batch, so each
+example's contribution is divided by the batch size: 16,384 here. (In a language model each *token* is an example, and
+DeepSeek-V3's batches have up to 63 million of them; arXiv:2412.19437.)
 """
 
 # %%
@@ -794,6 +795,7 @@ for dtype, share in shares.items():
     print(f"{dtype}: {share[0]:.1%} survive as they are, {max(share):.1%} with the best factor")
 
 assert shares[torch.float16][0] < 0.95  # many gradients become 0 …
+assert sample.abs().max() < 2**-14  # … and all others are subnormal …
 assert shares[torch.float16][8] > 0.999  # … but nearly none if multiplied by 2^16 …
 assert shares[torch.float16][-1] < 0.5  # … and too large a factor makes them infinite
 assert min(shares[torch.bfloat16]) == 1
@@ -815,16 +817,17 @@ plots.show(
 
 # %% [markdown]
 r"""
-So training in `float16` needs *loss scaling*: multiply the loss by such a factor, and every gradient is multiplied by
-it too. Before the update you undo this by dividing the gradients by the same factor, in `float32`. With `bfloat16` you
+And surviving isn't enough: without a factor, even those that survive are all subnormal, with fewer bits left. So
+training in `float16` needs *loss scaling*: multiply the loss by such a factor, and every gradient is multiplied by it
+too. Before the update you undo this by dividing the gradients by the same factor, in `float32`. With `bfloat16` you
 don't need this. (In lecture 10 you'll build both kinds of training.)
 
 ### Why deep learning can afford low precision
 
 To compute an orbit or the load on a bridge, you'd want `float64`. Why don't we use it for networks? Because the
-gradient itself is only an estimate: a different batch gives a different one. Let's compare three sources of error in
-one gradient: computing it in `float32`, computing it in `bfloat16`, and computing it on a different batch of 256
-examples.
+gradient itself is only an estimate: a different batch gives a different one. Let's take the gradient on 256 examples in
+`float64` as exact, and see how far three others are from it: the same in `float32`, the same in `bfloat16`, and that on
+the next 256 examples.
 """
 
 
@@ -858,9 +861,9 @@ assert errors["another batch"] > 50 * errors["bfloat16"]
 # %% [markdown]
 r"""
 The noise from sampling is more than fifty times as large as the rounding error of `bfloat16`, and training averages
-such noise out anyway. `float64` would take twice the bytes of `float32`, and so at least twice the time wherever memory
-is the limit, to reduce an error that doesn't matter. But be careful: noise averages out only if it's different each
-time. An error that has the same sign at every step keeps adding up, and here's an example.
+such noise out anyway. `float64` would take twice the bytes of `float32`, and so about twice the time wherever moving
+data is the limit, to reduce an error that doesn't matter. But be careful: noise averages out only if it's different
+each time. An error that has the same sign at every step keeps adding up, and here's an example.
 
 ### A thousand small steps
 
@@ -903,12 +906,12 @@ So this is what each format means for training:
 
 - `float32` has ample range and precision, but takes four bytes per number.
 - `bfloat16` has the range of `float32`, but it's too coarse for small updates. Keep weights and sums in `float32`.
-- `float16` is eight times as fine as `bfloat16`, but gradients underflow and activations overflow. Scale the loss, and
-  keep weights and sums in `float32`.
+- `float16` is eight times as fine as `bfloat16`, but small gradients underflow, and a layer's outputs (*activations*)
+  can overflow. Scale the loss, and keep weights and sums in `float32`.
 - E4M3 (`float8_e4m3fn`) ends at ±448 and is very coarse. Use one scale factor per tensor or block (section 9). It suits
-  weights and activations.
-- E5M2 (`float8_e5m2`) ends at ±57,344 and is coarser still. It needs scale factors as well, and suits gradients. (If
-  each small block has its own scale factor, E4M3 works for gradients, too; lecture 10.)
+  weights and activations, which need the additional mantissa bit.
+- E5M2 (`float8_e5m2`) ends at ±57,344 and is coarser still. It needs scale factors as well, and suits gradients, which
+  vary over a wider range. (If each small block has its own scale factor, E4M3 works for gradients, too; lecture 10.)
 
 *Try it yourself:* let the weight be 0.1 instead of 1, with the same step. What is it in the end? `gap` tells you why.
 
@@ -931,7 +934,7 @@ finite and that none is beyond the largest number of `bfloat16`. There may be mi
 def stochastic_round(
     x: Float[Tensor, "..."], generator: torch.Generator
 ) -> Float[Tensor, "..."]:
-    """x as bfloat16, rounded at random so that each element's expected value is exact."""
+    """x as bfloat16, rounded at random so that each element is right on average."""
     ### BEGIN SOLUTION
     noise = torch.randint(
         0, 2**16, x.shape, generator=generator, dtype=torch.int32, device=x.device
@@ -1004,7 +1007,8 @@ plots.show(
 
 # %% [markdown]
 r"""
-*Try it yourself:* make the step 1e-5 instead. Which weights still move, and what does the noise look like?
+*Try it yourself:* copy the loop into a new cell, with a step of 1e-5. About how many of the 200 weights have moved
+after a thousand steps, and what does the noise look like?
 
 ## 8 · Every number there is
 
@@ -1081,7 +1085,7 @@ for name, steps in (("float8_e4m3fn", 8), ("float8_e5m2", 4)):
 
 # %% [markdown]
 r"""
-You could do the same for a format that's published next year. All you need is its layout.
+You could do the same for a format that's published next year, if you know its layout and which patterns are special.
 
 *Try it yourself:* print E3M4, which is `decode(n, 3, 4)` for all n below 256. What would you use such a format for?
 
@@ -1130,11 +1134,11 @@ assert ratio == 12 and len(set(fp4)) == 15  # 0 and −0 are the same number
 r"""
 FP4's fifteen numbers cover hardly any range, so you divide a tensor by a **scale factor** before you convert it, and
 multiply by it afterwards. If a whole tensor shares one scale factor, a single large element can turn most of the others
-into 0. **Block scaling** splits a tensor into small blocks of neighboring elements and stores
-one scale factor for each block. Each element is stored as a bit pattern, its *code*, and is approximately the number
-that this code represents times the scale of its block. So a large element pushes others toward 0 only in its own block.
-For example, dividing 0.3, −0.02 and 0.1 by a scale of 0.05 gives 6, −0.4 and 2, and −0.4 is rounded to −0.5, the
-nearest number in FP4.
+into 0. **Block scaling** splits a tensor into small blocks of neighboring elements and stores one scale factor for each
+block. Each element is stored as a bit pattern, its *code*, and is approximately the number that this code represents
+times the scale of its block (and, in NVFP4, times that of the whole tensor). So a large element pushes others toward 0
+only in its own block. For example, dividing 0.3, −0.02 and 0.1 by a scale of 0.05 gives 6, −0.4 and 2, and −0.4 is
+rounded to −0.5, the nearest number in FP4.
 
 | format | elements | block | scale of each block | scale of the whole tensor |
 |---|---|---|---|---|
@@ -1207,8 +1211,9 @@ count the elements that no longer become 0 when the blocks are smaller.
 **Mechanics.** With $E$ exponent bits and $M$ mantissa bits, a float with sign ±, exponent field $e$ and mantissa $m$
 means $\pm (1 + m/2^M) \cdot 2^{\,e - \text{bias}}$, with a bias of $2^{E-1} - 1$. Exponent field 0 means zero or
 subnormal; all ones means infinity or NaN (in E4M3 it's an ordinary exponent, except that a mantissa of all ones makes
-it NaN). The next pattern is the next number. Conversion rounds to nearest, ties to even. Numbers that are too small
-become 0 and numbers that are too large become infinite (in E4M3: NaN or 448), without any warning.
+it NaN). For positive numbers, the next pattern is the next larger number. Conversion rounds to nearest, ties to even.
+Numbers that are too small become 0 and numbers that are too large become infinite (in E4M3: NaN or 448), without any
+warning.
 
 **Mindset.** Ask two questions about the dtype of each tensor. Is its *range* wide enough for the smallest gradient and
 the largest activation? Is its *precision* fine enough: is whatever I add to a number larger than half the gap at that
@@ -1216,9 +1221,9 @@ number? Use narrow formats to store and multiply; add up in `float32`. And when 
 count its scales.
 
 **Intuitions.** Exponent bits give range, mantissa bits give precision. `float16` has too little range, `bfloat16` too
-little precision, and 8 or 4 bits too little of both. Each has its remedy: a scale for the loss, a `float32` copy of the
-weights, a scale for each tensor or block. Rounding errors do little harm as long as they're random; they can ruin
-training if they all go the same way.
+little precision, and 8 or 4 bits too little of both. The remedies are a scale for the loss, a `float32` copy of the
+weights, and a scale for each tensor or block, which extends the range; sums and weights stay in a wider format.
+Rounding errors do little harm as long as they're random; they can ruin training if they all go the same way.
 
 Next: [03 · Strides and views](../03_strides_and_views/03_strides_and_views.ipynb). How does PyTorch turn a shape into
 places in memory?

@@ -116,9 +116,10 @@ about `.T`, and an error about the sizes.
 
 ## 2 · Names for the reader, and for the machine
 
-The other lectures annotate functions with names, too. `Float[Tensor, "batch t e"]` means a tensor of floats whose three
-dimensions are called `batch`, `t` and `e`. The same name means the same size everywhere in one function's signature.
-These annotations come from the library `jaxtyping`, which was made for JAX and also works with PyTorch.
+Names can also stand in the annotations of functions, as they do in the other lectures. `Float[Tensor, "batch t e"]`
+means a tensor of floats whose three dimensions are called `batch`, `t` and `e`. The same name means the same size
+everywhere in one function's signature. These annotations come from the library `jaxtyping`, which was made for JAX and
+also works with PyTorch.
 """
 
 
@@ -203,21 +204,21 @@ print("checked:    ", timing.benchmark(lambda: checked(q, good), min_seconds=0.0
 
 # %% [markdown]
 r"""
-The check looks at shapes and dtypes, never at the elements. So each call costs the same small amount of Python time
-(the difference between the two times above), no matter how large the tensors are. Use it where that time doesn't
-matter: in tests, and in functions that run only a few times per step.
+The check looks at shapes and dtypes, never at the elements. So it should cost the same small amount of Python time, the
+difference between the two times above, however large the tensors are. Use it where that time doesn't matter: in tests,
+and in functions that run only a few times per step.
 
 *Try it yourself:* annotate `compare` with `"batch t e"` for both `q` and `k`, make `checked` again and call it with
 `good`. Which size does it complain about?
 
 ### Exercise 4.1 · What a name means (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
-How can a program enforce names? It keeps a dictionary. Write `bind_names(names, shape, sizes)`, which matches one shape
-against its names. `sizes` contains the sizes known so far, from other tensors. Return a *new* dictionary with all sizes
-known afterward, and don't change `sizes`. A name that is a number, such as `12` or `0`, requires that size and isn't
-added to the dictionary. The first name, and no other, may be `...`: it stands for any number of dimensions (including
-none) of any sizes. A scalar's shape `()` has no names, so `""` fits it. Raise `ValueError` if the number of dimensions
-is wrong, if one name would get two sizes, or if a dimension doesn't have the size that a number requires.
+To enforce names, a program can keep a dictionary of their sizes. Write `bind_names(names, shape, sizes)`, which matches
+one shape against its names. `sizes` contains the sizes known so far, from other tensors. Return a *new* dictionary with
+all sizes known afterward, and don't change `sizes`. A name that is a number, such as `12` or `0`, requires that size
+and isn't added to the dictionary. The first name, and no other, may be `...`: it stands for any number of dimensions
+(including none) of any sizes. A scalar's shape `()` has no names, so `""` fits it. Raise `ValueError` if the number of
+dimensions is wrong, if one name would get two sizes, or if a dimension doesn't have the size that a number requires.
 
 ```python
 bind_names("batch t d", (2, 3, 4), {"t": 3})   # {"t": 3, "batch": 2, "d": 4}
@@ -261,7 +262,7 @@ all of them. `einsum` and `rearrange`, which come next, make similar checks befo
 
 ### One dictionary, three shapes (optional)
 
-One dictionary, passed from tensor to tensor, checks all three shapes of a matrix product:
+If you pass the sizes found so far on from tensor to tensor, `bind_names` checks all three shapes of a matrix product:
 """
 
 # %%
@@ -307,7 +308,7 @@ r"""
 So a name can play one of three roles. `batch` is in both tensors and in the result, so the product is computed
 separately for each element of the batch. `t` and `s` are in one tensor each and in the result, so the product is
 computed for every pair of them. `e` isn't in the result, so the products are summed over it. Sums, matrix products,
-transposes and diagonals all follow this rule. And `...` stands for dimensions that you don't want to name.
+transposes and traces all follow this rule. And `...` stands for dimensions that you don't want to name.
 """
 
 # %% tags=["item-38"]
@@ -387,12 +388,13 @@ r"""
 ### What does it cost?
 
 Count the work in the loops. The innermost one contains one multiplication and one addition: two FLOPs. Its body runs
-once for each combination of index values, one value for each name. So for two tensors, if the sum runs over one or more
-names that they share,
+once for each combination of index values, one value for each name. So for two tensors, if there's a sum and both have
+all the names that it runs over,
 
 $$\text{FLOPs} = 2 \cdot \prod_{\text{names}} \text{size} ,$$
 
-where each name counts once, even if both tensors have it.
+where each name counts once, even if both tensors have it. (A summed name that only one of them has can be summed first,
+which costs less.)
 
 In each layer of the smallest GPT-2, one matrix maps vectors of 768 numbers to vectors of 3,072. For a batch of 8
 sequences of 1,024 tokens, that takes 39 GFLOPs:
@@ -492,21 +494,21 @@ assert torch.equal(pooled, F.max_pool2d(images, 2))
 
 # %% [markdown]
 r"""
-*Try it yourself:* turn the images gray (the mean over channels), then shrink them to a quarter of their height and
-width. Can you do both in one pattern?
+*Try it yourself:* turn the images gray (the mean over channels), then shrink them to a quarter of their height and a
+quarter of their width, by means again. Can you do both in one pattern? Could you if you shrank them with a maximum?
 
 ### Exercise 4.2 · The mean without the padding &nbsp; ★★☆ &nbsp; 15 minutes
 
-Sentences have different lengths, so in a batch the shorter ones are extended with *padding*. Write `mean_pool(x,
-mask)`. It returns the mean vector of each sentence, taken over its real tokens only. `mask[b, t]` is `True` where a
-token is real, and each sentence has at least one real token. Padding may be anywhere: at the end, at the start or in
-between. The vectors at padded positions must not affect the result, even if they're NaN or infinite (they may come from
-`torch.empty`, after all). The vectors of real tokens are finite, and small enough that even their sum fits into the
-dtype of `x`; all of a sentence's real vectors may be zero. A sentence has at most 2,048 tokens. The result has the
-dtype of `x`, which may be `float64`, `float32`, `float16` or `bfloat16`. Even in a narrow dtype it must be accurate, so
-the vectors have to be added in a wider one. (PyTorch's sums do that by themselves and round only their result. If you
-add in another way, convert to `float64` first.) Gradients flow back to `x`, and those at padded positions are 0. Don't
-change `x` or `mask`.
+Sentences have different lengths, so in a batch the shorter ones are extended with *padding*. Write
+`mean_pool(x, mask)`. It returns the mean vector of each sentence, taken over its real tokens only. `mask[b, t]` is
+`True` where a token is real, and each sentence has at least one real token. Padding may be anywhere: at the end, at the
+start or in between. The vectors at padded positions must not affect the result, even if they're NaN or infinite (they
+may come from `torch.empty`, after all). The vectors of real tokens are finite, and small enough that even their sum
+fits into the dtype of `x`; all of a sentence's real vectors may be zero. A sentence has at most 2,048 tokens. The
+result has the dtype of `x`, which may be `float64`, `float32`, `float16` or `bfloat16`. Even in a narrow dtype it must
+be accurate. (PyTorch's sums are: they add in a wider dtype and round only their result. If you add in another way, with
+`einsum` for example, convert to `float64` first.) Gradients flow back to `x`, and those at padded positions are 0.
+Don't change `x` or `mask`.
 """
 
 
@@ -554,7 +556,7 @@ r"""
 ## 5 · rearrange: split, move, merge
 
 `rearrange` changes the shape and computes nothing. Here are the operations of lecture 03, written the old way and the
-new way, with einops's `repeat` for `expand`:
+new way, with einops's `repeat` for `expand` (names that are only on the right say how often to repeat):
 """
 
 # %%
@@ -821,8 +823,10 @@ dimensions, a `permute` with six numbers, another `reshape`, and a comment that 
 A Vision Transformer puts one extra token, which contains no pixels, in front of the patches. `pack` joins tensors along
 the dimension called `*` and also returns the shape that each of them had there (`seams` below); given these shapes,
 `unpack` splits the result again. The next cell uses both, but first it puts the patches back in reverse order: your
-`unpatchify` makes a different photo from the same tokens, and the mean of the tokens is the same for both photos. The
-tokens don't say where in the photo they belong, so a model has to be told where each patch was.
+`unpatchify` makes a different photo from the same tokens, and the mean of the tokens is the same for both photos.
+Nothing in a token says where in the photo it belongs. A computation that ignores the order of the tokens, as the mean
+does and attention (section 6) without a mask, can't tell the two photos apart, so a model has to be told where each
+patch was.
 """
 
 # %%
@@ -887,11 +891,11 @@ print(f"one product with a 768 × 768 matrix: {readable(product, 's')}")
 # %% [markdown]
 r"""
 Since einops doesn't touch the numbers, the cost of the names doesn't depend on the size of the tensor. Compared with
-the matrix products of a layer, which take milliseconds or more on a CPU, it's nothing. It can matter in a program that
-makes many small calls, such as one that generates text a token at a time.
+the matrix products of a layer for a batch of this size, it's nothing. It can matter in a program that makes many small
+calls, such as one that generates text a token at a time.
 
-`einops.einsum` calls `torch.einsum`, which you'll meet in other people's code. There, each name is a single letter, the
-pattern comes first, and the arrow may be missing.
+`einops.einsum` calls `torch.einsum`, which you met in a trap above and will meet in other people's code. There, each
+name is a single letter, the pattern comes first, and the arrow may be missing.
 
 > **Trap: the missing arrow.** Without an arrow, `torch.einsum` gives the result one dimension for each letter that
 > occurs exactly once, in *alphabetical* order. So `torch.einsum("ab", x)` is `x`, and `torch.einsum("ba", x)` is its
@@ -920,9 +924,9 @@ How can one token use information from the others? In **attention**, each token 
 all tokens, itself included, and the weights depend on what those tokens contain. Each token has three vectors: its
 **query** says what it's looking for, its **key** says what it has to offer, and its **value** is what the others
 receive from it. The dot products of a token's query with all the keys are its *scores*. **Softmax** then turns a row of
-scores into positive *weights* that add up to 1: it takes the exponential of each score and divides it by the sum of all
-the exponentials. The result is the average of the values, weighted by these weights (here $e$ is the length of a query
-or key, not Euler's number):
+scores, divided by $\sqrt e$, into positive *weights* that add up to 1: it takes the exponential of each and divides it
+by the sum of all the exponentials. The result is the average of the values, weighted by these weights (here $e$ is the
+length of a query or key, not Euler's number, and $q_t$, $k_s$, $v_s$ are the vectors of tokens $t$ and $s$):
 
 $$\begin{split}
 \text{out}_t &= \sum_s \text{weight}_{ts} \, v_s \\
@@ -953,8 +957,8 @@ leave for the others, with and without the scaling?
 A model computes attention in several *heads*, each with its own queries, keys and values (exercise 4.6). For each head,
 there's one score for each pair of tokens.
 
-**Predict.** Llama 3 8B has 32 heads of dimension 128 in each layer. For one text of 8,192 tokens, how many bytes would
-the scores of *one* layer take in `bfloat16` if they were all stored?
+**Predict.** In each layer, Llama 3 8B has 32 heads, with queries and keys of 128 numbers. For one text of 8,192 tokens,
+how many bytes would the scores of *one* layer take in `bfloat16` if they were all stored?
 """
 
 # %%
@@ -970,10 +974,10 @@ reconcile("the scores of one layer", guess, score_bytes, "B")
 assert score_bytes == 32 * 8192 * 8192 * 2 == 4_294_967_296  # 4 GiB …
 # … computed from queries that take only 67 MB
 assert q.numel() * q.element_size() == 67_108_864
-twice = count_flops(
+flops = count_flops(
     lambda: einsum(einsum(q, k, "h t e, h s e -> h t s"), v, "h t s, h s e -> h t e")
 )
-assert twice == 4 * heads * t * t * e == 4 * t**2 * 4096  # 4 T² d, as lecture 05 explains
+assert flops == 2 * 2 * heads * t * t * e == 4 * t**2 * 4096  # two products, 2 h t t e each
 
 # %% [markdown]
 r"""
@@ -982,7 +986,8 @@ compute a block of scores, use it, and throw it away. In PyTorch you call such i
 `F.scaled_dot_product_attention`. You'll now write the simplest version of the same computation.
 
 A language model must not look ahead. So in *causal* attention, a query sees only the keys up to its own position, and
-the others get weight 0; this is lecture 01's causal mask. But which positions do the queries have if there are fewer of
+the others get weight 0; this is lecture 01's causal mask. To get there, replace their *scores* by −∞: $\exp(-\infty)$
+is exactly 0, and the other weights still add up to 1. But which positions do the queries have if there are fewer of
 them than keys? When a model generates text, it keeps the keys and values of all previous tokens in a **KV cache** so
 that it needn't compute them again, and only the newest token has a query. So the queries belong to the *last*
 positions.
@@ -1006,10 +1011,10 @@ Write `attention(q, k, v, causal)` for any number of leading dimensions, which a
 the scores by $1/\sqrt{e}$, where $e$ is the length of a query. If `causal` is true, the `t` queries belong to the last
 `t` of the `s` key positions (t ≤ s), and each sees the keys up to and including the one at its own position. The scores
 may be large, including those that the mask hides. Every score (scaled or not) is a finite number above the dtype's
-smallest, `torch.finfo(q.dtype).min`, but the exponential of a score may be too large for the dtype, as
-`exp(100_000)` is (`softmax` can handle that). Anything you create, such as a mask, must be on the device of `q`:
-`device=q.device`. (The test uses the meta device to check this, so you don't need a GPU.) The result has the dtype of
-`q`, `k` and `v`, gradients flow back to all three, and you don't change them.
+smallest, `torch.finfo(q.dtype).min`, but the exponential of a score may be too large for the dtype, as `exp(100_000)`
+is (`softmax` can handle that). Anything you create, such as a mask, must be on the device of `q`: `device=q.device`.
+(The test uses the meta device to check this, so you don't need a GPU.) The result has the dtype of `q`, `k` and `v`,
+and gradients flow back to all three. Don't change the arguments.
 """
 
 
@@ -1055,7 +1060,8 @@ last? Take 3 queries and 5 keys, and draw what each query may see; then compare 
 </details>
 
 **Why it matters.** You've written the operation that Transformers are built on, in a form simple enough to test a fast
-implementation against. A transposed mask and a mask aligned to the wrong corner both produce numbers that look fine.
+implementation against. A transposed mask, and one that puts the queries at the *first* positions, both produce numbers
+that look fine.
 
 ### Exercise 4.6 · Many heads &nbsp; ★★☆ &nbsp; essential &nbsp; 10 minutes
 
@@ -1065,7 +1071,7 @@ several *heads* side by side, each with its own queries, keys and values, and co
 into heads of neighboring numbers, compute attention in each head, merge the heads, and multiply by `wo`. Scale by
 $1/\sqrt{e}$, where $e$ is the length of a *head's* vectors. The products needn't be as wide as `x`. As before, scores
 may be large, anything you create must be on the device of `x`, the result has the dtype of the arguments, gradients
-flow back to all of them (except `heads`), and you don't change them.
+flow back to all of them (except `heads`). Don't change them.
 
 Six to ten lines are enough. You may call your own functions from above, and PyTorch's.
 """
@@ -1198,10 +1204,11 @@ plots.show(
 
 # %% [markdown]
 r"""
-(A × marks a key that the mask hides.) One head finds *where this word occurs*; the other looks *one step back*. If one layer has a head that looks one step
-back, and a later layer has a head that looks for earlier occurrences, the model can find what *followed* this word last
-time and predict it again. Trained models do develop such pairs; the later head is called an induction head (Olsson and
-others, 2022, "In-context Learning and Induction Heads").
+(A × marks a key that the mask hides.) One head finds *where this word occurs*; the other looks *one step back*. If a
+head in one layer copies the previous word into each token, a head in a later layer can look for the tokens whose
+*previous* word is the current one. So it finds what *followed* this word last time, and the model can predict it again.
+Trained models do develop such pairs; the later head is called an induction head (Olsson and others, 2022, "In-context
+Learning and Induction Heads").
 
 *Try it yourself:* set `sharp = 4.0` and run the cells again. (The asserts will fail, because the attention is then less
 concentrated.) Then make head 1 look two steps back.
@@ -1221,6 +1228,7 @@ with torch.no_grad():
     wo = rearrange(layer.out_proj.weight, "d inner -> inner d")
     future = torch.ones(128, 128, dtype=torch.bool, device=device).triu(1)
 
+    # In nn.MultiheadAttention, True means hidden.
     theirs, _ = layer(x, x, x, attn_mask=future, need_weights=False)
     yours = multi_head_attention(x, wq, wk, wv, wo, heads=12)
 
@@ -1247,8 +1255,8 @@ if not devices.on_gpu(device):
 r"""
 ### The future is invisible
 
-The picture shows weights. Here's a test that needs no picture and doesn't rely on the mask being right: change one
-token, and see which outputs change, even in a single bit. Do it for each token in turn.
+The map of the attention shows only weights. Here's a test that looks at the outputs and doesn't rely on the mask being
+right: change one token, and see which outputs change, even in a single bit. Do it for each token in turn.
 """
 
 
@@ -1274,9 +1282,10 @@ print("outputs that change with token 0, 1, …:", mine.sum(dim=0).tolist())
 
 # %% [markdown]
 r"""
-Not a single bit leaks: a weight of exactly 0 times any finite number adds exactly nothing. And what about the
-transposed mask that lecture 01 warned you about? With that mask the code still runs and the result has the right shape,
-but every token except the last reads the answer from the future.
+Not a single bit leaks: $\exp(-\infty)$ is exactly 0, so a hidden key adds nothing to softmax's denominator, and its
+weight of 0 times any finite number adds exactly nothing. And what about the transposed mask that lecture 01 warned you
+about? With that mask, which hides the past instead of the future, the code still runs and the result has the right
+shape, but every token except the last reads the answer from the future.
 """
 
 # %%
@@ -1289,17 +1298,17 @@ assert unmasked.all()  # every token sees every token, as in BERT, which doesn't
 
 # %% [markdown]
 r"""
-*Try it yourself:* "adds exactly nothing" has an exception, which you met in exercise 4.2. Put NaN
-into the last token: `small[:, -1] = torch.nan`. In how many tokens of `multi_head_attention(small, wq, wk, wv, wo, 12)`
-is there a NaN now, and why?
+*Try it yourself:* "adds exactly nothing" has an exception: what is 0 · NaN? Put NaN into the last token:
+`small[:, -1] = torch.nan`. In how many tokens of `multi_head_attention(small, wq, wk, wv, wo, 12)` is there a NaN now,
+and why?
 
 ## Takeaways
 
-**Mechanics.** In `einsum`, each name is a loop, and names that aren't in the output are summed over. If two tensors
-share a summed name, the FLOPs are twice the product of the sizes of all names, each taken once. `reduce` reduces with a
-mean, max or min. In `rearrange`, parentheses split and merge, the last name in them varies fastest, and the result is a
-view if strides can describe it. jaxtyping's names are checked if you ask for it (`jaxtyped` with a type checker, or
-`isinstance`), and only sizes and dtypes are checked.
+**Mechanics.** In `einsum`, each name is a loop, and names that aren't in the output are summed over. For two tensors
+that both have all the summed names, the FLOPs are twice the product of the sizes of all names, each taken once.
+`reduce` reduces with a mean, max or min. In `rearrange`, parentheses split and merge, the last name in them varies
+fastest, and the result is a view if strides can describe it. jaxtyping's names are checked if you ask for it
+(`jaxtyped` with a type checker, or `isinstance`), and only sizes and dtypes are checked.
 
 **Mindset.** Don't count dimensions if you can name them. When you translate old code, assert that old and new agree,
 with a different size for each dimension. Don't trust a mask: change a token, and see which outputs change.

@@ -8,9 +8,9 @@ r"""
 
 Every lecture in this course has been about numbers that you can know in advance. Now you'll plan a training run from
 beginning to end: how many parameters, how many FLOPs, how many bytes of each kind, how many seconds on *your* machine,
-and how good the model has to be. Then you'll write the model, train it on real text, and compare the result with the
-plan, which will be right to the last parameter and FLOP, within two percent for memory, and, on an idle machine, within
-twenty percent for time. And your model will write some Python, using your own KV cache from lecture 13.
+and what loss it has to beat. Then you'll write the model, train it on real text, and compare. The plan will be right to
+the last parameter and FLOP, within two percent for memory, and, on an idle machine, within twenty percent for time. And
+your model will write some Python, using your own KV cache.
 
 The training itself takes a few minutes on a CPU with two cores.
 """
@@ -57,10 +57,10 @@ show_progress()
 r"""
 ## 1 · The task
 
-First, how much do you want to spend? There are four presets, and the notebook picks one that suits your device.
-`default` is for a CPU and takes a few minutes. `large` is for a GPU, and `huge` is for a GPU with at least 64 GB.
-`small` is for testing this notebook, and its model learns little. The environment variable `COURSE_PRESET` overrides
-the choice. You can also unfold the next cell and change any of the numbers; everything below adapts.
+How much do you want to spend? The notebook picks the preset that suits your device. `default` is for a CPU and takes a
+few minutes. `large` is for a GPU, and `huge` is for a GPU with at least 64 GB. `small` is for testing this notebook,
+and its model learns little. The environment variable `COURSE_PRESET` overrides the choice. Or unfold the next cell and
+change the numbers: at least two layers, 30 steps (a multiple of 5) and 600,000 bytes.
 """
 
 
@@ -343,7 +343,7 @@ r"""
 <details><summary>Hint 1</summary>In each table add up the numbers of the <code>float32</code> rows and those of the 16-bit rows; then multiply each of these sums by the bytes per number.</details>
 <details><summary>Hint 2</summary>Only two things depend on <code>mixed</code>: how many bytes a number in the 16-bit rows takes, and whether there are copies. Apart from the copies, the 16-bit rows have 14 d numbers per token in each layer, and d more per token in the second table.</details>
 
-**Why it matters.** These numbers tell you which batch size fits, and what to change if none does.
+**Why it matters.** Their sum (plus some temporaries) tells you which batch size fits, and what to change if none does.
 
 **Predict.** Estimate from the tables: for your preset, by what factor does autocast reduce the bytes of the
 *activations*, compared with `float32`?
@@ -460,9 +460,10 @@ The module works in whatever floating-point dtype its weights have and on whatev
 reach `x` and the weights of both layers.
 
 `F.scaled_dot_product_attention(q, k, v, is_causal=True)` scales and masks. If its arguments have four dimensions,
-`[b, h, t, e]`, then on a CPU or on CUDA, in our two formats, it's a fused operation that doesn't keep the $T \times T$
-attention weights for the backward pass. The plan of section 2 relies on this: for attention, autograd keeps what the
-table lists and no more. (`rearrange` with named dimensions splits and merges without unnecessary copies.)
+`[b, h, t, e]` with $e = d / h$, then on a CPU or on CUDA, in our two formats, it's a fused operation that doesn't keep
+the $T \times T$ attention weights for the backward pass. The plan of section 2 relies on this: for attention, autograd
+keeps what the table lists and no more. (`rearrange` with named dimensions splits and merges without unnecessary
+copies.)
 """
 
 
@@ -635,11 +636,11 @@ assert counted == work  # exactly
 r"""
 **The first loss.** Nearly all logits are near 0, so the model gives each byte about the same probability, and the loss
 should be near $\ln 256$. (A logit is the dot product of $d$ normalized numbers with weights whose standard deviation is
-0.02. So the variance of the logits is $\sigma^2 = 0.02^2 d$. It adds about half of itself to $\ln 256$, because the
-loss contains the logarithm of the softmax's denominator: for small $z$, the mean of $e^z$ is about $1 + \sigma^2/2$,
-and its logarithm is about $\sigma^2/2$. With tied weights, the loss is a little lower than that, by less
-than a tenth: the byte just read has a logit clearly above 0, and in source code, with its indents, a fifth of the bytes
-are followed by the same byte.)
+0.02. So the variance of the logits is $\sigma^2 = 0.02^2 d$. This adds about $\sigma^2/2$ to $\ln 256$, because the
+loss contains the logarithm of the softmax's denominator: for logits $z$ that vary little, the mean of $e^z$ is about
+$1 + \sigma^2/2$, whose logarithm is about $\sigma^2/2$. With tied weights, the loss is usually about 0.1 lower than
+that: the byte just read has a higher logit, and in source code, with its indents, a fifth of the bytes are followed by
+the same byte.)
 
 **The causal mask.** If you change a token, the logits at all earlier positions must stay the same. (In `float64`,
 rounding errors stay far below $10^{-9}$; we count anything above that as a change.)
@@ -739,8 +740,8 @@ if device.type == "cpu":
 # %% [markdown]
 r"""
 The plan is almost exact; it leaves out two things. AdamW has step counters, 4 bytes for each tensor. And the loss keeps
-a copy of the targets, 8 bytes per token: they're slices of longer rows, so they aren't contiguous, and flattening
-copies them (lecture 03). Together, the two are far below our two percent, so we leave the plan as it is.
+a copy of the targets, 8 bytes per token: on a CPU they're slices of longer rows, so they aren't contiguous, and
+flattening copies them (lecture 03). Together, the two are far below our two percent, so we leave the plan as it is.
 
 *Try it yourself:* what does the plan say for a batch eight times as large? Does that fit on your device?
 
@@ -797,11 +798,11 @@ $m - 1$ layers. So with all $L$ layers, a step should take
 $$t(L) = t(1) + (L - 1) \cdot \frac{t(m) - t(1)}{m - 1} .$$
 
 Why not use two layers? Because every error in $t(m) - t(1)$ is multiplied by $(L - 1) / (m - 1)$. With two layers
-that's $L - 1$; here it's less than two. And we need the *mean* time of a step, not the median, because a run pays for
-its slow steps too.
+that's $L - 1$; with $m$, at most two. And we need the *mean* time of a step, not the median: a run pays for its slow
+steps too.
 
-Which format is faster for this model? We rehearse in both and choose the faster one. That's four rehearsals; each lasts
-a fiftieth of the run's steps, but at least one second.
+We rehearse in both formats and choose the faster one. Each of these four rehearsals has a fiftieth of the run's steps,
+but takes at least one second.
 
 Five times during the run we also compute the validation loss, on 16 batches each time. Each batch takes only a forward
 pass, a third of a step's FLOPs (lecture 06), so all these batches together take about as long as $5 \cdot 16 / 3
@@ -877,8 +878,8 @@ Most likely, the speedup is smaller than for a single large product: norms, GELU
 products, and autocast adds conversions. In a small model, or on a CPU without instructions for `bfloat16`, mixed
 precision may even be slower. If so, we train in `float32`, which takes more memory; but our limit is time, not memory.
 
-The last number printed is the planned fraction of the ceiling, which follows from the seconds. How good was your guess?
-Now the plan is complete. *From here on we don't change it.*
+The last number printed is the planned fraction of the ceiling, which follows from the seconds (those of the validation
+included). Now the plan is complete. *From here on we don't change it.*
 
 ## 5 · The run
 
@@ -1007,8 +1008,8 @@ plots.show(
 
 # %% [markdown]
 r"""
-Your model beats the baseline. (The figure's title begins with the loss of the very first step. The first marker of the
-training loss is lower, because it's a mean over the first steps, in which the loss fell quickly.)
+Your model beats the baseline. (Its loss is a mean over 16 batches of windows, the table's over the whole validation
+text. The figure's title begins with the loss of the very first step; the first marker is a mean over several.)
 
 What has the model learned? Let's have it write.
 
@@ -1109,7 +1110,7 @@ check("generate")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>One loop over the new tokens, as in exercise 13.3. The first pass processes the prompt, and each later one the newest column; positions begin where the cache ends. Inside this loop is another over the blocks, and each block has its own cache.</details>
-<details><summary>Hint 2</summary>Copy the lines of <code>Transformer</code>, <code>Block</code> and <code>Attention</code> in the order in which they run. Only two lines change: the rows of <code>places</code>, and the attention, which becomes <code>cache.attend(q, k, v)</code>. The norm and the output layer need only the last position.</details>
+<details><summary>Hint 2</summary>Copy the lines of <code>Transformer</code>, <code>Block</code> and <code>Attention</code> in the order in which they run. Two lines have to change: the rows of <code>places</code>, and the attention, which becomes <code>cache.attend(q, k, v)</code>. And the norm and the output layer need only the last position.</details>
 
 **Why it matters.** At their core, chatbots work like this: a pass for the prompt, a small one for each new token, and a
 rule that picks it. You've now written both forward passes of a Transformer, for training and for inference.
@@ -1301,22 +1302,21 @@ assert 1 / 50 < run_seconds / planned_seconds < 50
 
 # %% [markdown]
 r"""
-If the run was slower than planned, another program was probably running at the same time, or the device got hot and
-slowed down. If it was faster, the rehearsal was probably disturbed. Close other programs and repeat the rehearsal and
-the run: on an idle machine, plan and measurement agree within 20%.
+If the run was slower than planned, another program was probably running, or the device got hot and slowed down. If it
+was faster, the rehearsal was probably disturbed. Close other programs and repeat both: on an idle machine, plan and
+measurement should agree within 20%. (The plan leaves out checkpoints; for `huge` they take seconds.)
 
 ### Exercise 14.6 · Discrepancies (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
-The folded code above stops if a planned count was wrong. A report on many runs should instead list what's wrong with
-each of them, including numbers that are missing and losses that are NaN.
+The folded code above stops if a planned number (except the seconds) is off. A report on many runs should list what's
+wrong with each, including numbers that are missing and losses that are NaN.
 
 Write `discrepancies(planned, measured, tolerances)`. All three are dicts from names to numbers. It returns a dict of
 the numbers that are off. A number is off if it differs from the plan by *more* than its tolerance, in either direction.
 The tolerance is a fraction of the *planned* number: 0.02 means 2%, and 0 means exactly equal. Compare the difference
-with the tolerance times the planned value, and don't divide, since a quotient is rounded: at a tolerance of 0.1, a
-measured 110 is not off if 100 was planned, although `110 / 100 - 1` is slightly more than 0.1. (Apart from such cases,
-the tests have no number so close to its limit that rounding would matter.) A measured NaN, such as the loss of a run
-that diverged, is off.
+with the tolerance times the planned value, and don't divide: at a tolerance of 0.1, a measured 110 is not off if 100
+was planned, although `110 / 100 - 1` is slightly more than 0.1. (The tests have no other number so close to its limit.)
+A measured NaN, such as the loss of a run that diverged, is off.
 
 The values of the dict are relative differences: −0.3 if the measured number is 30% less than planned, NaN for a NaN. A
 name that was planned but not measured is off as well; its value is None. Planned numbers are positive, every planned
@@ -1354,7 +1354,7 @@ r"""
 
 ### What is off? (optional)
 
-Your function should agree with the table above:
+Your function should find what the folded code in section 6 found:
 """
 
 # %% tags=["timed"]
@@ -1400,9 +1400,9 @@ each makes one more change than the version before it:
 | compiled | `torch.compile` fuses the operations between the products (lecture 11; here only on CUDA) |
 | twice the batch | larger products, and a smaller fraction of the time for the optimizer |
 
-Attention isn't in this table because it's been one fused operation from the start. The code divides the rate of every
-step by the same number: the peak in `bfloat16` or, if that's unknown, the higher of the two ceilings from section 2. So
-the fractions that it prints are proportional to speed.
+Attention has been one fused operation from the start. The code divides the rate of every step by the same number: the
+peak in `bfloat16` or, if that's unknown, the higher of the two ceilings from section 2. So the fractions that it prints
+are proportional to speed.
 
 **Predict.** In tokens per second, by what factor is the fastest of these faster than plain `float32`?
 """
@@ -1492,7 +1492,9 @@ finding = timing.conclusion(
     finding,
     {
         f"no step is above the {of_what}": best <= 1.1,
-        "twice the batch takes no longer per token": shares.get("twice the batch", best)
+        "twice the batch is at most 1.4 times as slow per token": shares.get(
+            "twice the batch", best
+        )
         > 0.7 * shares.get("bfloat16", 0.0),
     },
 )
