@@ -1290,9 +1290,7 @@ ledgers = {
     "+ Adafactor": with_adafactor,
     "checkpoints, LoRA": adapted,
 }
-finding = (
-    "With checkpoints, Llama 3.1 8B fits on one H100 if Adafactor replaces AdamW, or with LoRA"
-)
+finding = "With checkpoints and Adafactor or LoRA, Llama 3.1 8B fits on one H100"
 plots.show(
     plots.memory_stacks(ledgers, limits={"H100: 80 GB": card}, title=finding),
     alt=f"{finding}. Bars of five kinds: plain and checkpointed training exceed the card; with Adafactor or LoRA it fits.",
