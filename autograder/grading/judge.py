@@ -59,8 +59,9 @@ class _Work:
     each case of each requirement that asks for it. ``at`` is the current step, or None if a process that ends there
     isn't the student's fault. ``counted`` is how many bytes the current process had sent when the last exercise was
     judged. ``company`` is the first of the student's cells that left a thread or a process running in it, or "";
-    ``ours`` is how many of them the lecture's own cells have left. ``trying`` is the requirement whose cases are being
-    tried, if any; ``lost`` are those at which a process ended in this pass, with the reason, by exercise.
+    ``ours`` is how many of them the lecture's own cells have left. ``trying`` is the requirement that's being tested,
+    with the number of the case, or None. ``lost`` are, by exercise, the requirements in whose tests a process ended in
+    this pass, each with the case and the reason.
     """
 
     program: Program
@@ -75,8 +76,8 @@ class _Work:
     counted: int = 0
     company: str = ""
     ours: int = 0
-    trying: int | None = None
-    lost: dict[str, dict[int, str]] = field(default_factory=dict)
+    trying: tuple[int, int] | None = None
+    lost: dict[str, dict[int, tuple[int, str]]] = field(default_factory=dict)
 
 
 def grade(problems: ProblemSet, cells: Sequence[Cell], box: Sandbox) -> tuple[list[Mark], list[str]]:
@@ -148,16 +149,16 @@ def _work_off(work: _Work, box: Sandbox, end: float) -> None:
 def _lose(work: _Work, why: str, in_full: str) -> bool:
     """Give up the requirement in whose test a process ended or hung, and try the exercise's others again.
 
-    False if its exercise has lost `_LOST` of them before.
+    False if its exercise has lost `_LOST` of them before, or this one at another case.
     """
     assert work.at is not None and work.trying is not None
     exercise = work.program.steps[work.at].exercise
     assert exercise is not None
-    lost = work.lost.setdefault(exercise.name, {})
-    if len(lost) >= _LOST:
+    lost, (number, case) = work.lost.setdefault(exercise.name, {}), work.trying
+    if len(lost) >= _LOST or number in lost:
         return False
-    lost[work.trying] = why
-    work.notes.append(f"{exercise.name}: {in_full} (tested: {exercise.check.requirements[work.trying].text})")
+    lost[number] = case, why
+    work.notes.append(f"{exercise.name}: {in_full} (tested: {exercise.check.requirements[number].text})")
     return True
 
 
@@ -269,13 +270,18 @@ def _visible(exercise: Exercise, work: _Work, talk: Conversation, reasons: list[
     saved = work.saved[exercise.name] = []
     with quietly():
         for number, requirement in enumerate(exercise.check.requirements):
-            if number in lost:
-                outcomes[number] = [_no_result(requirement, case, lost[number]) for case in requirement.cases]
-                saved.append([])
-                continue
-            work.trying = number
-            outcomes[number] = [_observe(requirement, case, talk, work, reasons) for case in requirement.cases]
-            saved.append([_saved(requirement, case, talk, work) for case in requirement.cases if requirement.saves])
+            outcomes[number], kept = [], []
+            at, why = lost.get(number, (len(requirement.cases), ""))  # from there on, no case is tried again
+            for place, case in enumerate(requirement.cases):
+                work.trying = number, place
+                if place < at:
+                    outcomes[number].append(_observe(requirement, case, talk, work, reasons))
+                else:
+                    outcomes[number].append(_no_result(requirement, case, why))
+            for place, case in enumerate(requirement.cases if requirement.saves and number not in lost else ()):
+                work.trying = number, place
+                kept.append(_saved(requirement, case, talk, work))
+            saved.append(kept)
         with _puzzling():
             rubric = work.rubrics[exercise.name] = score(exercise.check, outcomes)
     message = f"✗ {exercise.name}\n{rubric.failure or ''}".rstrip()
@@ -302,7 +308,7 @@ def _hidden(exercise: Exercise, work: _Work, talk: Conversation, reasons: list[s
                 strict=True,
             )
         ):
-            work.trying = number
+            work.trying = number, 0
             loaded = [
                 replace(case, kwargs=case.kwargs | {"saved": value})
                 for case, value in zip(seen.cases, saved, strict=bool(saved))
