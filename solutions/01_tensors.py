@@ -788,9 +788,10 @@ r"""
 
 Write `batched_linear(x, w, b)`: multiply each vector along the last dimension of `x` by `w` and add `b`, the *bias*.
 There may be any number of leading dimensions, including none, and each may have any size, including 0. Don't use a
-loop, and don't sum up elementwise products by hand: use a single `@` for the whole batch. Since every product uses the
-same `w`, PyTorch computes them as one, which is what a GPU is fast at. Don't change the arguments. They all have the
-same dtype, and so does the result. Training will send gradients back to all three.
+loop, and don't sum up elementwise products by hand: make it *one* matrix product for the whole batch, such as a single
+`@`. Since every product uses the same `w`, PyTorch can compute them as one, which is what a GPU is fast at. Don't
+change the arguments. They all have the same dtype, and so does the result. Training will send gradients back to all
+three.
 """
 
 

@@ -1309,9 +1309,8 @@ for kind in ("lecun", "kaiming"):
     end = stds_through_depth([width] * (depth + 1), stds, relu=False)[-1]
     print(f"{kind:>8} without ReLUs: std {end:.3g} after {depth} layers")
     assert math.isclose(end, {"lecun": 1, "kaiming": 2**25}[kind])
-assert (
-    f"{math.sqrt(1 / 2) ** 49:.0e}" == "4e-08"
-)  # LeCun's, with a ReLU before each but the first
+# LeCun's, with a ReLU before each layer but the first:
+assert f"{math.sqrt(1 / 2) ** 49:.0e}" == "4e-08"
 
 # %% [markdown]
 r"""
